@@ -140,7 +140,7 @@ func (j *Journal) Append(when Durability, parts ...Part) *Commit {
 		c.sync = when
 	}
 	arm := false
-	if c.sync == Lazy && c.due.IsZero() {
+	if when == Lazy && (c.sync == Lazy || c.unled.Load()) && c.due.IsZero() {
 		c.due = clock.System.Now().Add(LazyDelay)
 		arm, j.lazyTimer = !j.lazyTimer, true
 	}
@@ -251,27 +251,33 @@ func (j *Journal) awaitLazy(c *Commit) {
 
 // Flush makes everything appended so far visible in the store.
 func (j *Journal) Flush() {
-	j.flush(func(batches ...*mutation.Batch) error { return j.store.Apply(false, batches...) })
+	j.flush(func(batches ...*mutation.Batch) error { return j.store.Apply(false, batches...) }, func() {})
 }
 
 // flushSyncing is Flush that also begins to sync what it applies, and all that was applied
-// before: durable waits for that. It is nil if the store is no store.Committer, or if there
-// was nothing to apply.
-func (j *Journal) flushSyncing() (durable func() error) {
-	s, ok := j.store.(store.Committer)
-	if !ok {
+// before: durable waits for that, which makes these commits durable.
+func (j *Journal) flushSyncing() (durable func() error, commits []*Commit) {
+	take := func() { commits, j.unsynced = j.unsynced, nil }
+	if s, ok := j.store.(store.Committer); ok {
+		j.flush(func(batches ...*mutation.Batch) (err error) {
+			durable, err = s.Commit(batches...)
+			return err
+		}, take) // before a reader applies another one, which durable does not cover
+	} else {
 		j.Flush()
-		return nil
 	}
-	j.flush(func(batches ...*mutation.Batch) (err error) {
-		durable, err = s.Commit(batches...)
-		return err
-	})
-	return durable
+	if durable == nil { // the sync is still to begin, and covers what is applied until then
+		durable = j.store.Sync
+		j.mu.Lock()
+		take()
+		j.mu.Unlock()
+	}
+	return durable, commits
 }
 
-// flush seals the open commit and applies it with apply; the next one is open meanwhile.
-func (j *Journal) flush(apply func(batches ...*mutation.Batch) error) {
+// flush seals the open commit and applies it with apply; the next one is open meanwhile. Then
+// it calls applied, with j.mu held.
+func (j *Journal) flush(apply func(batches ...*mutation.Batch) error, applied func()) {
 	j.guard.Lock(&j.applying)
 	defer j.guard.Unlock(&j.applying)
 	j.mu.Lock()
@@ -301,6 +307,7 @@ func (j *Journal) flush(apply func(batches ...*mutation.Batch) error) {
 	}
 	j.mu.Lock()
 	j.unsynced, j.flushing = append(j.unsynced, c), nil
+	applied()
 	j.mu.Unlock()
 }
 
@@ -316,14 +323,7 @@ func (j *Journal) Commits() int64 {
 func (j *Journal) Sync() {
 	j.guard.Lock(&j.durable)
 	defer j.guard.Unlock(&j.durable)
-	durable := j.flushSyncing()
-	if durable == nil {
-		durable = j.store.Sync
-	}
-	j.mu.Lock()
-	commits := j.unsynced
-	j.unsynced = nil
-	j.mu.Unlock()
+	durable, commits := j.flushSyncing()
 	if len(commits) == 0 {
 		return
 	}

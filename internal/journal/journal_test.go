@@ -375,3 +375,54 @@ func TestOnlyTheJournalWrites(t *testing.T) {
 		t.Errorf("only %d files were looked at", n)
 	}
 }
+
+// committing is a store that notes what each of its syncs covers.
+type committing struct {
+	*memory.Store
+	applied, synced int
+}
+
+func (c *committing) Apply(sync bool, batches ...*mutation.Batch) error {
+	c.applied++
+	return c.Store.Apply(sync, batches...)
+}
+
+func (c *committing) Commit(batches ...*mutation.Batch) (durable func() error, err error) {
+	err = c.Apply(false, batches...)
+	covered := c.applied
+	return func() error { c.synced = max(c.synced, covered); return nil }, err
+}
+
+func (c *committing) Sync() error {
+	c.synced = c.applied
+	return nil
+}
+
+// A sync makes durable what was applied when it began, and not what a reader has applied
+// since.
+func TestSyncCoversWhatItBeganWith(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &committing{Store: memory.New()}
+		j := Open(Options{Store: s})
+		defer j.Close()
+		a := open(t, j, 1)
+		before := a.Append(false, 0, storetest.Sets("k", "0"))
+		j.Flush()
+		own := a.Append(false, 0, storetest.Sets("k", "1"))
+		durable, commits := j.flushSyncing()
+		later := a.Append(false, 0, storetest.Sets("k", "2"))
+		j.Flush()
+		if err := durable(); err != nil {
+			t.Fatal(err)
+		}
+		if len(commits) != 2 || commits[0] != before || commits[1] != own || s.synced != 2 {
+			t.Errorf("%d commits are durable after %d of %d were synced", len(commits), s.synced, s.applied)
+		}
+		if durable, commits = j.flushSyncing(); len(commits) != 1 || commits[0] != later {
+			t.Fatalf("%d commits are left", len(commits))
+		}
+		if err := durable(); err != nil || s.synced != 3 {
+			t.Errorf("%d of %d were synced, %v", s.synced, s.applied, err)
+		}
+	})
+}

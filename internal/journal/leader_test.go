@@ -98,6 +98,11 @@ func TestLeader(t *testing.T) {
 			l.durable(t, 3, led, during)
 			(*Commit)(nil).Begin()
 		},
+		"what is lazy comes with it": func(t *testing.T, l *leading) {
+			a, b := l.append(Awaited, "1"), l.append(Lazy, "2")
+			<-after(LazyDelay)
+			l.durable(t, 1, a, b)
+		},
 		"callers during the sync": func(t *testing.T, l *leading) {
 			led := l.leadSlowly()
 			a, b := l.append(Awaited, "1"), l.append(Awaited, "2")

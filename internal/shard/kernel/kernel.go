@@ -215,10 +215,14 @@ func (sh *Shard) change(ctx context.Context, f func() error) error {
 	return sh.RunDurable(func(tx *Tx) error {
 		err := f()
 		changed := sh.Batch.Len() > 0
-		if c := tx.Commit(); c != nil && changed {
+		c := tx.Commit()
+		if c != nil && changed {
 			sh.CatalogChanged(c)
 		}
-		tx.DependOn(sh.LastCatalogCommit)
+		if c == nil {
+			c = sh.LastCatalogCommit
+		}
+		tx.DependOn(c)
 		return err
 	})
 }

@@ -105,7 +105,7 @@ func (sh *Shard) publish(calls []*call) (reach int) {
 	t := calls[0].Topic
 	var fs []fanout
 	var refused *journal.Commit
-	_, err := sh.RunAwaited(func(tx *kernel.Tx) (err error) {
+	own, err := sh.RunAwaited(func(tx *kernel.Tx) (err error) {
 		fs, refused, err = sh.fanOutAll(tx, t, calls)
 		if t.FIFO() { // duplicates depend on their originals
 			refused = sh.Log.Last()
@@ -119,6 +119,9 @@ func (sh *Shard) publish(calls []*call) (reach int) {
 		}
 		return err
 	})
+	if err != nil {
+		own.Begin() // the answer may not wait for it
+	}
 	for _, c := range calls {
 		p := c.Of
 		n := min(len(p.publications), len(fs))
@@ -181,6 +184,9 @@ func (sh *Shard) fanOutAll(tx *kernel.Tx, t arn.ARN, calls []*call) (fs []fanout
 		}
 		generation := sh.Generation.Load()
 		c, n := sh.publishInOneCommit(tx, rest)
+		if n < len(rest) {
+			c.Begin() // nobody waits for it before the rest is published
+		}
 		if n == 0 && generation != sh.Generation.Load() && !again { // the plan's catalog has changed
 			again = true
 			continue

@@ -80,8 +80,8 @@ func (w *response) declares(n int) bool {
 // SetReadDeadline moves the time until which the body must be read; zero means
 // none. It is for http.ResponseController.
 func (w *response) SetReadDeadline(t time.Time) error {
-	// What is left of the body may be read already.
-	if w.left > int64(w.conn.to-w.conn.from) {
+	// What is left of the body may be read already. With nothing left, what was read is the watch's.
+	if w.left > 0 && w.left > int64(w.conn.to-w.conn.from) {
 		w.fixed.read = true
 		w.conn.setReadDeadline(t)
 	}

@@ -257,7 +257,7 @@ func (j *Journal) Flush() {
 // flushSyncing is Flush that also begins to sync what it applies, and all that was applied
 // before: durable waits for that, which makes these commits durable.
 func (j *Journal) flushSyncing() (durable func() error, commits []*Commit) {
-	take := func() { commits, j.unsynced = j.unsynced, nil }
+	take := func() { commits, j.unsynced = append(commits, j.unsynced...), nil }
 	if s, ok := j.store.(store.Committer); ok {
 		j.flush(func(batches ...*mutation.Batch) (err error) {
 			durable, err = s.Commit(batches...)

@@ -380,6 +380,7 @@ func TestOnlyTheJournalWrites(t *testing.T) {
 type committing struct {
 	*memory.Store
 	applied, synced int
+	nothing         bool // Commit returns no sync to wait for
 }
 
 func (c *committing) Apply(sync bool, batches ...*mutation.Batch) error {
@@ -389,6 +390,9 @@ func (c *committing) Apply(sync bool, batches ...*mutation.Batch) error {
 
 func (c *committing) Commit(batches ...*mutation.Batch) (durable func() error, err error) {
 	err = c.Apply(false, batches...)
+	if c.nothing {
+		return nil, err
+	}
 	covered := c.applied
 	return func() error { c.synced = max(c.synced, covered); return nil }, err
 }
@@ -423,6 +427,11 @@ func TestSyncCoversWhatItBeganWith(t *testing.T) {
 		}
 		if err := durable(); err != nil || s.synced != 3 {
 			t.Errorf("%d of %d were synced, %v", s.synced, s.applied, err)
+		}
+		s.nothing = true
+		own = a.Append(false, 0, storetest.Sets("k", "3"))
+		if j.Sync(); !own.Durable() || s.synced != 4 {
+			t.Errorf("durable: %v, after %d of %d were synced", own.Durable(), s.synced, s.applied)
 		}
 	})
 }

@@ -118,17 +118,18 @@ func (c *Commit) count() {
 // Then calls f once the commit is durable: at once if it is, else in the goroutine that syncs
 // it. f must not block. A nil commit is durable.
 func (c *Commit) Then(f func()) {
-	if !c.Durable() {
-		c.count()
-		c.journal.mu.Lock()
-		durable := c.Durable()
-		if !durable {
-			c.then = append(c.then, f)
-		}
-		c.journal.mu.Unlock()
-		if !durable {
-			return
-		}
+	if c.Durable() {
+		f()
+		return
 	}
-	f()
+	c.count()
+	c.journal.mu.Lock()
+	durable := c.Durable() // by now
+	if !durable {
+		c.then = append(c.then, f)
+	}
+	c.journal.mu.Unlock()
+	if durable {
+		f()
+	}
 }

@@ -184,9 +184,6 @@ func (sh *Shard) fanOutAll(tx *kernel.Tx, t arn.ARN, calls []*call) (fs []fanout
 		}
 		generation := sh.Generation.Load()
 		c, n := sh.publishInOneCommit(tx, rest)
-		if n < len(rest) {
-			c.Begin() // nobody waits for it before the rest is published
-		}
 		if n == 0 && generation != sh.Generation.Load() && !again { // the plan's catalog has changed
 			again = true
 			continue
@@ -203,7 +200,9 @@ func (sh *Shard) fanOutAll(tx *kernel.Tx, t arn.ARN, calls []*call) (fs []fanout
 			rest[i].commit, rest[i].event = c, sh.publishedEvent(&rest[i], done && !rest[i].later)
 		}
 		sh.startFanouts(c)
-		rest = rest[n:]
+		if rest = rest[n:]; len(rest) > 0 {
+			c.Begin() // nobody waits for it before the rest is published
+		}
 	}
 	return fs, nil, nil
 }

@@ -119,6 +119,29 @@ func threeInTheMorning(t *testing.T, keyboard bool) {
 	b.until("nothing needs a person any more", `document.body.innerText.includes("Nothing. No endpoint fails")`)
 }
 
+// What is asked for as soon as a cause is chosen stays, though the page's effects, which wait for
+// a frame, come after the answer.
+func TestAnswerBeforeFrame(t *testing.T) {
+	s := start(t, "--clock", "virtual", "--jitter", "0")
+	sh := openShop(t, s, "out of order", "shop")
+	sh.publish(`{"order":1}`)
+	sh.advance("5m")
+	b := s.open(t)
+	b.visit("dead-letters", "queue", sh.dead)
+	b.until("it has a cause", `document.querySelectorAll("tbody td.number").length`)
+	b.run(script(`window.frames = []; window.requestAnimationFrame = (f) => window.frames.push(f);
+		const later = window.setTimeout; window.setTimeout = (f, after, ...rest) => after < 1000 ? window.frames.push(f) : later(f, after, ...rest)`))
+	b.run(script(`document.querySelector("tbody button").click()`))
+	b.shows("Dead letters of this cause")
+	b.press("Show messages")
+	const listed = `document.querySelectorAll(".message").length === 1`
+	b.until("it is listed", listed)
+	b.run(script(`window.frames.splice(0).forEach((f) => f())`))
+	if !b.is(listed) {
+		t.Error("the frame took it away")
+	}
+}
+
 // Messages are looked at as they are, and saved so that a spreadsheet takes nothing for a
 // formula.
 func TestHostileMessages(t *testing.T) {

@@ -84,29 +84,38 @@ function useGroups(queue: string): Grouped & { again: () => void } {
   return { ...state, again: () => setRound((n) => n + 1) };
 }
 
+// Listed is what is shown of the messages that a filter selects. It names its filter, so that
+// nothing has to clear it when the filter changes: an effect that did ran a frame later, and
+// could take away what had been asked for since.
+interface Listed {
+  of: string; // the filter
+  page: MessagePage | null;
+  error: Error | null;
+  selected: Set<string>; // positions
+}
+
+const nothing = (of: string): Listed => ({ of, page: null, error: null, selected: new Set() });
+
 function Workbench({ queue }: { queue: string }) {
   const p = place.value.params;
   const groups = useGroups(queue);
-  const [selected, setSelected] = useState<Set<string>>(new Set());
-  const [page, setPage] = useState<MessagePage | null>(null);
-  const [error, setError] = useState<Error | null>(null);
-  const [version, setVersion] = useState(0); // of the jobs
   const where = { cause: p.cause, from: p.from, search: p.search };
-  useEffect(() => {
-    setSelected(new Set());
-    setPage(null);
-  }, [p.cause, p.from, p.search]);
+  const filter = JSON.stringify(where);
+  const [listed, setListed] = useState<Listed>(nothing(filter));
+  const { page, error, selected } = listed.of === filter ? listed : nothing(filter);
+  const [version, setVersion] = useState(0); // of the jobs
+  const select = (positions: Iterable<string>) => setListed({ of: filter, page, error, selected: new Set(positions) });
   const look = async (cursor?: string | null) => {
+    setListed({ of: filter, page, error: null, selected });
+    const answer = (found: Partial<Listed>) => setListed((now) => (now.of === filter ? { ...now, ...found } : now));
     try {
-      setError(null);
-      setPage(await get<MessagePage>("messages", { arn: queue, ...where, cursor, limit: 100 }));
+      answer({ page: await get<MessagePage>("messages", { arn: queue, ...where, cursor, limit: 100 }) });
     } catch (err) {
-      setError(err as Error);
+      answer({ error: err as Error });
     }
   };
   const changed = () => {
-    setSelected(new Set());
-    setPage(null);
+    setListed(nothing(filter));
     groups.again();
   };
   return (
@@ -140,11 +149,11 @@ function Workbench({ queue }: { queue: string }) {
                   const next = new Set(selected);
                   if (on) next.add(position);
                   else next.delete(position);
-                  setSelected(next);
+                  select(next);
                 }} />
                 <div class="actions">
-                  <button type="button" onClick={() => setSelected(new Set([...selected, ...page.messages.map((m) => m.position)]))}>Select these {count(page.messages.length)}</button>
-                  {selected.size ? <button type="button" onClick={() => setSelected(new Set())}>Select none</button> : null}
+                  <button type="button" onClick={() => select([...selected, ...page.messages.map((m) => m.position)])}>Select these {count(page.messages.length)}</button>
+                  {selected.size ? <button type="button" onClick={() => select([])}>Select none</button> : null}
                   <button type="button" onClick={() => exportMessages(nameOf(queue), page.messages)}>Save as table</button>
                 </div>
               </>

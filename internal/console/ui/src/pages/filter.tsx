@@ -95,9 +95,11 @@ function Editor({ topic, of, saved }: { topic: string; of?: SubscriptionDetail; 
   const [error, setError] = useState<Error | null>(null);
   const turn = useRef(0);
   useEffect(() => {
+    let current = true;
     setError(null);
     if (from === "own") setMessages([]);
-    else (from === "topic" ? published(topic) : samples(from)).then((all) => setMessages(bounded(all)), setError);
+    else (from === "topic" ? published(topic) : samples(from)).then((all) => current && setMessages(bounded(all)), (err) => current && setError(err as Error));
+    return () => void (current = false);
   }, [from]);
   useEffect(() => {
     const mine = ++turn.current;

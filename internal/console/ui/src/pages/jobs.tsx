@@ -115,14 +115,13 @@ export function Work({ arn, kinds, thing, where = {}, selected = [], redirect, v
   const [asking, setAsking] = useState(false);
   const turn = useRef(0);
   useEffect(() => () => void turn.current++, []);
-  useEffect(() => setPreview(null), [version]);
   const some = selected.length > 0;
   const deliveries = kinds.includes("retry");
   const spec = {
     kind, arn, ...(kind === "redrive" && to === "other" ? { to: other.trim() } : {}),
     where: some ? { ids: selected } : Object.fromEntries(Object.entries({ ...where, ...(deliveries ? { cause } : {}) }).filter(([, value]) => value)),
   };
-  const key = JSON.stringify(spec);
+  const key = JSON.stringify([spec, version]);
   const counted = preview?.of === key ? preview : null;
   const rate = Math.max(Math.floor(Number(perSecond)) || 1, 1);
   const what = some ? `the ${selected.length} selected` : where.cause || cause ? "all of this cause" : where.search ? "all that match" : "all";

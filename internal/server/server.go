@@ -67,7 +67,7 @@ func New(cfg config.Config, log *slog.Logger, build Build) *Server {
 // Run runs a server until ctx ends or a part fails, and stops it. The banner goes to stdout;
 // since is when the process began.
 func Run(ctx context.Context, cfg config.Config, log *slog.Logger, stdout io.Writer, since time.Time) error {
-	defer heap.Pace()()
+	defer heap.Pace(heap.DefaultGrowth)()
 	s := New(cfg, log, nil)
 	if err := s.Start(ctx); err != nil {
 		return err

@@ -13,6 +13,10 @@ const (
 	lockedRate = 0.9 // of the rate without the locked backlog
 )
 
+// fifoProbes is how many times b.probe a round of batches of ten is. A round of one fills a
+// memtable or none: whether its merges are in its CPU or in that of the queue after it was chance.
+const fifoProbes = 6
+
 const lockedGroup = "locked"
 
 // runFIFO compares a deep FIFO queue with a standard queue as deep on the same
@@ -94,8 +98,8 @@ func (b *bench) fifoDeep(ctx context.Context, servers []*server) error {
 	t := &table{
 		title: "FIFO at depth",
 		note: fmt.Sprintf("%d messages of %d bytes in %d groups of a FIFO queue, and as many in a standard queue of the same server; "+
-			"%d connections, %d messages a round in batches of 10, a fifth of that one by one. CPU in µs a message.",
-			b.fifoDepth, b.depthSize, b.groups, probeConns, b.probe),
+			"%d connections, %d messages a round in batches of 10, %d one by one. CPU in µs a message.",
+			b.fifoDepth, b.depthSize, b.groups, probeConns, b.fifoProbe(maxBatch), b.fifoProbe(1)),
 		header: []string{
 			"batch", "queue", "send µs", "× standard", "msg/s", "receive and delete µs", "× standard", "msg/s",
 			"send p50 ms", "p99 ms", "other cores", "RSS MB",
@@ -115,14 +119,10 @@ func (b *bench) fifoDeep(ctx context.Context, servers []*server) error {
 				return err
 			}
 		}
-		n := b.probe
-		if batch == 1 {
-			n = max(1, n/5)
-		}
 		label := fmt.Sprintf("batch %d", batch)
 		var contenders []contender
 		for _, q := range all {
-			contenders = append(contenders, contender{q.name, q.s, q.sendAndTake(n, batch)})
+			contenders = append(contenders, contender{q.name, q.s, q.sendAndTake(b.fifoProbe(batch), batch)})
 		}
 		results, err := b.contest(ctx, "fifo", label, b.rounds, contenders)
 		if err != nil {
@@ -149,6 +149,14 @@ func (b *bench) fifoDeep(ctx context.Context, servers []*server) error {
 		}
 	}
 	return nil
+}
+
+// fifoProbe is how many messages a round has.
+func (b *bench) fifoProbe(batch int) int {
+	if batch == 1 {
+		return max(1, b.probe/5)
+	}
+	return fifoProbes * b.probe
 }
 
 // sendAndTake sends n messages and takes as many. The sample is the send's; the

@@ -16,10 +16,12 @@ import (
 // busy server would be collected ten times a second, for a tenth of its CPU.
 const heapFloor = 48 << 20
 
-// Bounds of the percentage, by which what is alive may grow until the next
-// collection.
+// DefaultGrowth is Go's own: by how much the heap may grow beyond what is alive until the next
+// collection, in percent.
+const DefaultGrowth = 100
+
+// Bounds of this percentage beside the least, which is Pace's.
 const (
-	minPercent  = 100 // Go's default
 	maxPercent  = 800
 	percentStep = 50 // to change it stops the world
 )
@@ -34,6 +36,7 @@ const minLimit = 512 << 20
 // pacer sets the collector's percentage after each collection. It is for a
 // process that is a server and nothing else.
 type pacer struct {
+	least    int // of percent
 	percent  int
 	limit    int64 // bytes
 	stopped  atomic.Bool
@@ -41,18 +44,18 @@ type pacer struct {
 	setLimit func(bytes int64) (_ int64) // debug.SetMemoryLimit
 }
 
-// Pace holds the heap at its floor until stop is called, unless the
-// environment says how to collect.
-func Pace() (stop func()) {
+// Pace holds the heap at its floor until stop is called, unless the environment says how to
+// collect. Above the floor it may grow by growth percent of what is alive, a multiple of 50.
+func Pace(growth int) (stop func()) {
 	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
 		return func() {}
 	}
-	p := &pacer{percent: minPercent, set: debug.SetGCPercent, setLimit: debug.SetMemoryLimit}
+	p := &pacer{least: growth, percent: DefaultGrowth, set: debug.SetGCPercent, setLimit: debug.SetMemoryLimit}
 	p.pace(liveHeap())
 	p.await()
 	return func() {
 		p.stopped.Store(true)
-		debug.SetGCPercent(minPercent)
+		debug.SetGCPercent(DefaultGrowth)
 		debug.SetMemoryLimit(math.MaxInt64)
 	}
 }
@@ -80,9 +83,9 @@ func (p *pacer) pace(live uint64) {
 	}
 	percent := maxPercent
 	if live > 0 {
-		percent = int(min(heapFloor*100/live, minPercent+maxPercent)) - 100
+		percent = int(min(heapFloor*100/live, 100+maxPercent)) - 100
 	}
-	percent = min(max((percent+percentStep/2)/percentStep*percentStep, minPercent), maxPercent)
+	percent = min(max((percent+percentStep/2)/percentStep*percentStep, p.least), maxPercent)
 	if percent != p.percent {
 		p.percent = percent
 		p.set(percent)

@@ -10,7 +10,7 @@ func TestCollectorIsPacedByWhatIsAlive(t *testing.T) {
 	var set []int
 	var limits []int64
 	p := &pacer{
-		percent: minPercent, set: func(percent int) int { set = append(set, percent); return 0 },
+		least: DefaultGrowth, percent: DefaultGrowth, set: func(percent int) int { set = append(set, percent); return 0 },
 		setLimit: func(limit int64) int64 { limits = append(limits, limit); return 0 },
 	}
 	for _, test := range []struct {
@@ -52,4 +52,23 @@ func TestEachCollectionPacesTheNext(t *testing.T) {
 		runtime.GC()
 	}
 	p.stopped.Store(true)
+}
+
+// A least growth below Go's own is what a heap above the floor gets.
+func TestLeastGrowth(t *testing.T) {
+	ignore := func(int64) int64 { return 0 }
+	p := &pacer{least: 50, percent: DefaultGrowth, set: func(percent int) int { return percent }, setLimit: ignore}
+	for _, test := range []struct {
+		live    uint64
+		percent int
+	}{
+		{12 << 20, 300},
+		{24 << 20, 100},
+		{36 << 20, 50},
+		{1 << 30, 50},
+	} {
+		if p.pace(test.live); p.percent != test.percent {
+			t.Errorf("%d bytes alive: %d %%, want %d", test.live, p.percent, test.percent)
+		}
+	}
 }

@@ -111,11 +111,7 @@ func (tx *Tx) DependOn(c *journal.Commit) { tx.dependsOn = c }
 // Commit appends the changes of the command so far, as one atomic unit, and calls Committed of
 // the changed objects. It returns nil if nothing was changed.
 func (tx *Tx) Commit() *journal.Commit {
-	if len(tx.Shards) == 1 {
-		return tx.Shards[0].commit(tx.durable)
-	}
-	parts := make([]journal.Part, 0, len(tx.Shards))
-	changed := make([]*Shard, 0, len(tx.Shards))
+	parts, changed := make([]journal.Part, 0, 1), make([]*Shard, 0, 1) // most commands are of one shard
 	for _, sh := range tx.Shards {
 		if !sh.Unchanged() {
 			parts, changed = append(parts, sh.part()), append(changed, sh)
@@ -260,13 +256,11 @@ func lockAll(shards []*Shard) {
 // Commit appends the changes of the command to the journal and handles their consequences: it
 // serves waiting receivers, notifies the consumer, sets timers. The commit is nil if the
 // command changed nothing.
-func (sh *Shard) Commit(durable bool) *journal.Commit { return sh.commit(journal.EagerIf(durable)) }
-
-func (sh *Shard) commit(durable journal.Durability) *journal.Commit {
+func (sh *Shard) Commit(durable bool) *journal.Commit {
 	if sh.Unchanged() {
 		return nil
 	}
-	c := sh.kernel.Journal.Append(durable, sh.part())
+	c := sh.kernel.Journal.Append(journal.EagerIf(durable), sh.part())
 	sh.appended(c)
 	sh.afterCommit()
 	return c

@@ -256,7 +256,7 @@ func (s *server) profile(ctx context.Context, kind string, length time.Duration,
 func freeAddress() (address string, err error) {
 	for range 100 {
 		var l net.Listener
-		l, err = net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(10_000+rand.IntN(20_000))))
+		l, err = net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(15_000+rand.IntN(15_000))))
 		if err == nil {
 			return l.Addr().String(), l.Close()
 		}

@@ -17,6 +17,7 @@ import (
 	"os"
 	"os/exec"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -79,6 +80,18 @@ func (o *output) String() string {
 	return o.b.String()
 }
 
+// blocks counts the blocks of ports that were given to tests, from a random one on.
+var blocks atomic.Int64
+
+func init() { blocks.Store(rand.Int64N(blockCount)) }
+
+// Other packages, which run at the same time, take the ports from 15,000 on.
+const (
+	firstBlock = 10_000
+	blockSize  = 25
+	blockCount = 200
+)
+
 // freePorts finds a port such that all that nodes take from there on are free, and that
 // the kernel does not give to outgoing connections: they must be free after a restart.
 func freePorts(t *testing.T) int {
@@ -89,7 +102,7 @@ func freePorts(t *testing.T) int {
 	}
 search:
 	for range 1000 {
-		port := 10_000 + rand.IntN(55_000)
+		port := firstBlock + blockSize*int(blocks.Add(1)%blockCount)
 		if first-20 <= port && port <= last && last-first < 50_000 {
 			continue
 		}

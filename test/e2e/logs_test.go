@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -78,6 +79,7 @@ func TestLogsKill9(t *testing.T) {
 	var sent, kept [writers]int // how many were begun, and acknowledged
 	for range 3 {
 		var clients sync.WaitGroup
+		var puts atomic.Int64 // of the first writer
 		ctx, cancel := context.WithCancel(t.Context())
 		for w := range writers {
 			clients.Go(func() {
@@ -91,10 +93,14 @@ func TestLogsKill9(t *testing.T) {
 						return
 					}
 					kept[w] = sent[w]
+					if w == 0 {
+						puts.Add(1)
+					}
 				}
 			})
 		}
 		pass(ctx, 500*time.Millisecond)
+		eventually(t, "there is load", func() (bool, error) { return puts.Load() >= 4, nil })
 		p.kill()
 		cancel()
 		clients.Wait()

@@ -104,7 +104,7 @@ func TestCertificatesByHTTP(t *testing.T) {
 func testCertificates(t *testing.T, l net.Listener, ports acmetest.Ports, web func(proof http.Handler)) {
 	t.Helper()
 	address := l.Addr().String()
-	directory, trust, roots := acmetest.Authority(t, ports, 12)
+	directory, trust, roots := acmetest.Authority(t, ports, 30) // renewed in its last third: a busy machine takes seconds
 	root := seal.NewRoot()
 	options := acme.Options{
 		Domains: []string{domain}, Directory: directory, Email: "ops@example.com", CA: trust,

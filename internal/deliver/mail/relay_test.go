@@ -33,6 +33,7 @@ import (
 // takes. "hang" answers nothing until the end of the test, "close" ends the connection.
 type script struct {
 	late chan struct{} // closed: what is answered late is answered now
+	hung chan struct{} // told of each command that is never answered
 	said atomic.Int64  // bytes of talk
 	t    *testing.T
 	l    net.Listener
@@ -51,7 +52,7 @@ func newScript(t *testing.T, answers map[string]string) *script {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &script{t: t, l: l, answers: answers, first: map[string]string{}, over: make(chan struct{}), late: make(chan struct{})}
+	s := &script{t: t, l: l, answers: answers, first: map[string]string{}, over: make(chan struct{}), late: make(chan struct{}), hung: make(chan struct{}, 100)}
 	var all sync.WaitGroup
 	all.Go(func() {
 		for {
@@ -119,6 +120,7 @@ func (s *script) serve(conn net.Conn) {
 		s.mu.Unlock()
 		switch line {
 		case "hang":
+			s.hung <- struct{}{}
 			<-s.over
 			return false
 		case "late":
@@ -247,11 +249,16 @@ func TestClasses(t *testing.T) {
 			s := newScript(t, map[string]string{tt.command: tt.line})
 			r := newRelay(t, s.l.Addr().String())
 			ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
-			if tt.line == "hang" {
-				cancel()
-				ctx, cancel = context.WithTimeout(t.Context(), 100*time.Millisecond)
-			}
 			defer cancel()
+			if tt.line == "hang" {
+				go func() {
+					select {
+					case <-s.hung:
+						cancel()
+					case <-ctx.Done():
+					}
+				}()
+			}
 			out := r.Deliver(ctx, aMail)
 			if out.Class != tt.class || out.RetryAfter != tt.wait || out.Detail != tt.detail {
 				t.Errorf("%+v", out)
@@ -270,11 +277,12 @@ const testTimeout = time.Minute
 // A relay that is slow gets each mail once: the time of a mail begins when a connection is
 // free, and behind the last dot the relay may take its time.
 func TestSlowRelay(t *testing.T) {
+	t.Parallel() // it waits more than it works
 	s := newScript(t, map[string]string{".": "late"})
-	const within = 50 * time.Millisecond
+	const within = 2 * time.Second
 	r := mailsender.NewRelay(mailsender.RelayOptions{Address: s.l.Addr().String(), Security: mailsender.Plain, Connections: 1, Answer: within})
 	t.Cleanup(r.Close)
-	clock.System.AfterFunc(4*within, func() { close(s.late) })
+	clock.System.AfterFunc(within+within/4, func() { close(s.late) })
 	out := make(chan deliver.Outcome)
 	for range 3 {
 		go func() { out <- r.Deliver(t.Context(), aMail) }()

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/chromedp/chromedp/kb"
 )
 
 // It is three in the morning, and a customer's web hook gets nothing. Whoever is on call finds
@@ -106,9 +108,9 @@ func threeInTheMorning(t *testing.T, keyboard bool) {
 	b.shows("Dead letters of this cause")
 	b.fill("At most a second", "2")
 	b.press("Preview all of this cause")
-	b.shows("5 dead letters")
+	b.shows("5 dead letters. That takes")
 	b.press("Redrive 5")
-	b.until("it is under way", `document.querySelector(".job")`)
+	b.until("it is under way", `document.querySelectorAll(".job").length === 2`)
 	if !keyboard {
 		b.picture("redrive")
 	}
@@ -137,8 +139,68 @@ func TestAnswerBeforeFrame(t *testing.T) {
 	const listed = `document.querySelectorAll(".message").length === 1`
 	b.until("it is listed", listed)
 	b.run(script(`window.frames.splice(0).forEach((f) => f())`))
+	value[bool](b, "new Promise((r) => later(() => r(true), 50))") // for the effects, which the frames only schedule
 	if !b.is(listed) {
 		t.Error("the frame took it away")
+	}
+}
+
+// What was just typed is looked for, though the address does not have it yet; and what is listed
+// is the answer to the latest look, whichever comes last.
+func TestLookAtOnce(t *testing.T) {
+	s := start(t)
+	s.sqs("CreateQueue", `{"QueueName":"fulfilment"}`)
+	send := func(body string) {
+		s.sqs("SendMessage", fmt.Sprintf(`{"QueueUrl":"%s/%s/fulfilment","MessageBody":%q}`, s.url, account, body))
+	}
+	send("one order")
+	send("another")
+	b := s.open(t)
+	b.visit("queue", "arn", "arn:aws:sqs:us-east-1:"+account+":fulfilment")
+	listed := func(n int) string { return fmt.Sprintf(`document.querySelectorAll(".message").length === %d`, n) }
+	b.press("Look")
+	b.until("both are listed", listed(2))
+	b.run(script(`const later = window.setTimeout; window.setTimeout = (f, after, ...rest) => after === 250 ? 0 : later(f, after, ...rest)`)) // the pause after typing never ends
+	b.fill("Body or attributes contain", "order"+kb.Enter)
+	b.until("one is listed", listed(1))
+	if n := b.asked("search=order"); n != 1 {
+		t.Errorf("it was looked for %d times", n)
+	}
+
+	b.run(script(`window.held = []; const ask = window.fetch; window.fetch = async (at, ...rest) => {
+		const answer = await ask(at, ...rest);
+		if (!at.includes("/v1/messages?")) return answer;
+		const text = await answer.text();
+		await new Promise((go) => window.held.push(go));
+		return new Response(text);
+	}`))
+	b.press("Look")
+	b.until("the first answer is there", "window.held.length === 1")
+	send("a second order")
+	b.press("Look")
+	b.until("the second answer is there", "window.held.length === 2")
+	b.run(script("window.held[1]()"))
+	b.until("both orders are listed", listed(2))
+	b.run(script("window.held[0]()"))
+	value[bool](b, "new Promise((r) => later(() => r(true), 50))")
+	if !b.is(listed(2)) {
+		t.Error("the answer to the earlier look is listed")
+	}
+}
+
+// What was typed on a page is of no concern to the one that is gone back to, though the browser
+// tells of the change when it takes the field away.
+func TestLeaveField(t *testing.T) {
+	s := start(t)
+	b := s.open(t)
+	b.visit("topics")
+	b.press("Queues")
+	b.fill("Name contains", "orders")
+	b.until("it is in the address", `location.search.includes("orders")`)
+	b.run(script("history.back()"))
+	b.until("the page before is shown", `document.querySelector("h1")?.textContent === "Topics"`)
+	if b.is("location.search") {
+		t.Error("its address has what was typed")
 	}
 }
 

@@ -186,6 +186,33 @@ export function useData<T>(path: string | null, params: Record<string, Value> = 
   };
 }
 
+export interface Asked<T> {
+  data?: T;
+  error?: Error;
+  look: (cursor?: string | null) => Promise<void>;
+}
+
+// useAsked asks for path only when somebody looks. What was found belongs to the parameters
+// that it was asked for with, and is not shown with others. The latest look counts: an answer
+// to an earlier one may come after its own.
+export function useAsked<T>(path: string, params: Record<string, Value>): Asked<T> {
+  const key = path + "?" + JSON.stringify(params);
+  const [state, setState] = useState<{ key: string; data?: T; error?: Error }>({ key });
+  const turn = useRef(0);
+  const { data, error }: typeof state = state.key === key ? state : { key };
+  const look = async (cursor?: string | null) => {
+    const mine = ++turn.current;
+    setState({ key, data });
+    try {
+      const found = await get<T>(path, { ...params, cursor });
+      if (mine === turn.current) setState({ key, data: found });
+    } catch (err) {
+      if (mine === turn.current) setState({ key, data, error: err as Error });
+    }
+  };
+  return { data, error, look };
+}
+
 export interface Reading {
   clock: string; // system or virtual
   now: string;

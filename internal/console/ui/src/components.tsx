@@ -1,7 +1,7 @@
 // What all pages are made of.
 import { h, Fragment, type ComponentChildren, type JSX } from "preact";
 import { signal } from "@preact/signals";
-import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Loaded, Refused } from "./api";
 import { go, href, place, refine } from "./router";
 import { bytes, cell, count, save, Safe, visible } from "./text";
@@ -189,12 +189,22 @@ export function Field({ label, children, hint }: { label: string; hint?: Compone
   );
 }
 
-// Filter is a text field whose value stands in the address.
-export function Filter({ name, label, placeholder }: { name: string; label: string; placeholder?: string }) {
+// Filter is a text field whose value stands in the address. A new one begins at the first page of
+// all that pagers lead through.
+export function Filter({ name, label, placeholder, pagers = ["cursor"] }: { name: string; label: string; placeholder?: string; pagers?: string[] }) {
   const now = place.value.params[name] ?? "";
   const [text, setText] = useState(now);
   const timer = useRef<ReturnType<typeof setTimeout>>();
-  useEffect(() => setText(now), [now]);
+  useLayoutEffect(() => setText(now), [now]); // a frame later it would undo what was typed meanwhile
+  const left = useRef(false); // the page; a browser tells of a change also when the field is taken away
+  useLayoutEffect(() => () => {
+    left.current = true;
+    clearTimeout(timer.current);
+  }, []);
+  const say = (value: string) => {
+    clearTimeout(timer.current);
+    if (!left.current && value !== (place.value.params[name] ?? "")) refine({ ...Object.fromEntries(pagers.map((pager) => [pager, ""])), [name]: value });
+  };
   return (
     <Field label={label}>
       {(id) => (
@@ -203,8 +213,10 @@ export function Filter({ name, label, placeholder }: { name: string; label: stri
             const value = e.currentTarget.value;
             setText(value);
             clearTimeout(timer.current);
-            timer.current = setTimeout(() => refine({ [name]: value, cursor: "" }), 250);
-          }} />
+            timer.current = setTimeout(() => say(value), 250);
+          }}
+          onChange={(e) => say(e.currentTarget.value)} // before the form is submitted
+        />
       )}
     </Field>
   );

@@ -1,5 +1,5 @@
 import { h, Fragment } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { get, useData } from "../api";
 import { A, Arn, Empty, Field, nameOf, Page, Pager, Section, Shown, Table, Trouble } from "../components";
 import { place, refine } from "../router";
@@ -105,9 +105,11 @@ function Workbench({ queue }: { queue: string }) {
   const { page, error, selected } = listed.of === filter ? listed : nothing(filter);
   const [version, setVersion] = useState(0); // of the jobs
   const select = (positions: Iterable<string>) => setListed({ of: filter, page, error, selected: new Set(positions) });
+  const turn = useRef(0); // of the looks: only the latest is answered
   const look = async (cursor?: string | null) => {
+    const mine = ++turn.current;
     setListed({ of: filter, page, error: null, selected });
-    const answer = (found: Partial<Listed>) => setListed((now) => (now.of === filter ? { ...now, ...found } : now));
+    const answer = (found: Partial<Listed>) => setListed((now) => (now.of === filter && mine === turn.current ? { ...now, ...found } : now));
     try {
       answer({ page: await get<MessagePage>("messages", { arn: queue, ...where, cursor, limit: 100 }) });
     } catch (err) {

@@ -32,7 +32,7 @@ export function FilterPage() {
     <Page what="Filter policy" title={topic || subscription ? <Arn arn={subscription ?? topic} short /> : "Filter policy"}>
       <Trouble error={sub.error} />
       {wait ? null : topic ? (
-        <Editor key={subscription + (sub.data?.filterPolicy ?? "")} topic={topic} of={sub.data} saved={sub.reload} />
+        <Editor key={topic + subscription + (sub.data?.filterPolicy ?? "")} topic={topic} of={sub.data} saved={sub.reload} />
       ) : <Empty><p>A filter is tested on what a topic's queues hold. <A page="topics">Choose a topic.</A></p></Empty>}
     </Page>
   );
@@ -73,6 +73,15 @@ async function published(topic: string): Promise<Sample[]> {
   return (publishes ?? []).filter((m) => !m.refused && !m.bodyTruncated && m.bodyEncoding === "utf-8").map((m) => ({ id: m.messageId, at: m.publishedAt, body: m.body, attributes: (m.attributes ?? []).map(({ name, type, value }) => ({ name, type, value })) }));
 }
 
+// Loaded are the samples of one choice, or why they could not be read.
+interface Loaded {
+  of: string;
+  all: Sample[];
+  error: Error | null;
+}
+
+const none: Loaded = { of: "", all: [], error: null };
+
 // bounded are as many samples as one request may have.
 function bounded(all: Sample[]): Sample[] {
   let room = 40_000; // characters, of the 64 KiB of a request
@@ -90,17 +99,19 @@ function Editor({ topic, of, saved }: { topic: string; of?: SubscriptionDetail; 
   const from = chosen || "topic";
   const [body, setBody] = useState('{"status":"confirmed"}');
   const [attributes, setAttributes] = useState('{"status":"confirmed"}');
-  const [messages, setMessages] = useState<Sample[]>([]);
-  const [tested, setTested] = useState<{ said: Tested; on: Sample[] } | null>(null);
+  const [loaded, setLoaded] = useState(none);
+  const { all: messages, error: unread } = loaded.of === from ? loaded : none;
+  const known = from === "own" || (loaded.of === from && !unread); // what it is tested on
+  const [tested, setTested] = useState<{ of: string; said: Tested; on: Sample[] } | null>(null); // of is empty where only the policy was
   const [error, setError] = useState<Error | null>(null);
   const turn = useRef(0);
   useEffect(() => {
+    if (from === "own") return;
     let current = true;
-    setError(null);
-    if (from === "own") setMessages([]);
-    else (from === "topic" ? published(topic) : samples(from)).then((all) => current && setMessages(bounded(all)), (err) => current && setError(err as Error));
+    const keep = (all: Sample[], error: Error | null) => current && setLoaded({ of: from, all, error });
+    (from === "topic" ? published(topic) : samples(from)).then((all) => keep(bounded(all), null), (err) => keep([], err as Error));
     return () => void (current = false);
-  }, [from]);
+  }, [from, topic]);
   useEffect(() => {
     const mine = ++turn.current;
     const timer = setTimeout(async () => {
@@ -108,7 +119,7 @@ function Editor({ topic, of, saved }: { topic: string; of?: SubscriptionDetail; 
         const on = from === "own" ? [{ id: "yours", at: null, body, attributes: attributesOf(attributes) }] : messages;
         const said = await post<Tested>("filter-test", { filterPolicy: text, scope, messages: on.map((m) => ({ body: m.body, attributes: m.attributes })) });
         if (mine !== turn.current) return;
-        setTested({ said, on });
+        setTested({ of: known ? from : "", said, on });
         setError(null);
       } catch (err) {
         if (mine === turn.current) setError(err as Error);
@@ -157,14 +168,14 @@ function Editor({ topic, of, saved }: { topic: string; of?: SubscriptionDetail; 
             </select>
           )}
         </Field>
-        <Trouble error={error} />
+        <Trouble error={unread ?? error} />
         {from === "own" ? (
           <div class="fields">
             <Field label="Body">{(id) => <textarea id={id} value={body} spellcheck={false} onInput={(e) => setBody(e.currentTarget.value)} />}</Field>
             <Field label="Attributes, as JSON">{(id) => <textarea id={id} value={attributes} spellcheck={false} onInput={(e) => setAttributes(e.currentTarget.value)} />}</Field>
           </div>
         ) : null}
-        {said?.valid && tested ? (
+        {said?.valid && tested?.of === from ? (
           <>
             <p aria-live="polite"><strong>{count(said.matched)} of {count(tested.on.length)}</strong> come through.</p>
             {tested.on.length ? (

@@ -47,7 +47,7 @@ export function IdentityPage() {
   const roles = useData<{ roles: Role[]; next: string | null }>("roles", { search, cursor: p.roles, limit: 100 }, 15_000);
   return (
     <Page title="Identity">
-      <form class="filters" role="search" onSubmit={(e) => e.preventDefault()}><Filter name="search" label="Name contains" /></form>
+      <form class="filters" role="search" onSubmit={(e) => e.preventDefault()}><Filter name="search" label="Name contains" pagers={["users", "roles"]} /></form>
       {p.arn && !p.search ? <p class="hint">Those like <Safe text={find(p.arn)} />. <A page="identity">Show all.</A></p> : null}
       <Section title="Users">
         <Shown of={users}>

@@ -112,7 +112,7 @@ export function Work({ arn, kinds, thing, where = {}, selected = [], redirect, v
   const [perSecond, setPerSecond] = useState("10");
   const [preview, setPreview] = useState<{ of: string; matches: number; scanned: number; total: number; done: boolean } | null>(null);
   const [error, setError] = useState<Error | null>(null);
-  const [asking, setAsking] = useState(false);
+  const [asking, setAsking] = useState(""); // the key of the preview that is to be confirmed
   const turn = useRef(0);
   useEffect(() => () => void turn.current++, []);
   const some = selected.length > 0;
@@ -185,10 +185,10 @@ export function Work({ arn, kinds, thing, where = {}, selected = [], redirect, v
       </p>
       {counted && !counted.done ? <button type="button" onClick={() => { turn.current++; setPreview(null); }}>Stop counting</button> : null}
       {dangerous
-        ? <button type="button" class="danger" disabled={!ready} onClick={() => setAsking(true)}>{does} {counted ? count(counted.matches) : ""} {kind === "delete" ? "for good" : ""}</button>
+        ? <button type="button" class="danger" disabled={!ready} onClick={() => setAsking(key)}>{does} {counted ? count(counted.matches) : ""} {kind === "delete" ? "for good" : ""}</button>
         : <Act kind="main" disabled={!ready} run={start}>{does} {counted ? count(counted.matches) : ""}</Act>}
-      {asking && counted ? (
-        <Sure title={`${does} ${count(counted.matches)} ${thing}?`} name={nameOf(arn)} verb={long} run={start} onClose={() => setAsking(false)}>
+      {asking === key && counted ? (
+        <Sure title={`${does} ${count(counted.matches)} ${thing}?`} name={nameOf(arn)} verb={long} run={start} onClose={() => setAsking("")}>
           <p>{kind === "delete" ? "They are gone then: nothing brings them back." : "They become dead letters, or are lost where there is no dead-letter queue."}</p>
         </Sure>
       ) : null}

@@ -1,5 +1,5 @@
 import { h, Fragment } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { get, useData } from "../api";
 import { A, Empty, exportTable, Field, Filter, Named, nameOf, Page, Pager, Shown, Table, Trouble } from "../components";
 import { place, refine } from "../router";
@@ -72,17 +72,24 @@ function Events({ arn }: { arn: string }) {
   const [lines, setLines] = useState<Line[] | null>(null);
   const [next, setNext] = useState<string | null>(null);
   const [error, setError] = useState<Error | null>(null);
+  const turn = useRef(0); // of the questions: only the latest is answered
   const load = async (cursor: string | null) => {
+    const mine = ++turn.current;
     try {
       setError(null);
       const page = await get<Lines>("log-events", { arn, pattern: pattern(p.search), stream: p.stream, from: moment(p.from), cursor, limit: 200 });
+      if (mine !== turn.current) return;
       setLines((old) => (cursor && old ? [...old, ...(page.events ?? [])] : page.events ?? []));
       setNext(page.next ?? null);
     } catch (err) {
-      setError(err as Error);
+      if (mine === turn.current) setError(err as Error);
     }
   };
-  useEffect(() => void load(null), [arn, p.search, p.stream, p.from]);
+  useEffect(() => {
+    setLines(null); // they are of another filter, as is where they go on
+    setNext(null);
+    void load(null);
+  }, [arn, p.search, p.stream, p.from]);
   const submit = (e: Event) => {
     e.preventDefault();
     if (text === (p.search ?? "") && from === (p.from ?? "")) void load(null);

@@ -1,6 +1,6 @@
 import { h, Fragment } from "preact";
 import { useState } from "preact/hooks";
-import { get } from "../api";
+import { useAsked } from "../api";
 import { A, Arn, Body, Empty, exportTable, Facts, Filter, nameOf, Section, State, Table, Trouble } from "../components";
 import { place } from "../router";
 import { bytes, count, Safe, Time } from "../text";
@@ -36,16 +36,7 @@ export interface Publishes {
 // RecentPublishes are what was published to a topic of late, and who took it.
 export function RecentPublishes({ topic }: { topic: string }) {
   const p = place.value.params;
-  const [found, setFound] = useState<Publishes | null>(null);
-  const [error, setError] = useState<Error | null>(null);
-  const look = async () => {
-    try {
-      setError(null);
-      setFound(await get<Publishes>("publishes", { arn: topic, search: p.text, id: p.id, limit: 100 }));
-    } catch (err) {
-      setError(err as Error);
-    }
-  };
+  const { data: found, error, look } = useAsked<Publishes>("publishes", { arn: topic, search: p.text, id: p.id, limit: 100 });
   return (
     <Section title="Published of late" hint="The last messages, at most a hundred, and which subscriptions took them. They are in memory: a restart forgets them." actions={<A class="button" page="tail" params={{ arn: topic, search: p.text }}>Follow live</A>}>
       <form class="filters" role="search" onSubmit={(e) => { e.preventDefault(); void look(); }}>

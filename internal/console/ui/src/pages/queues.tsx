@@ -1,6 +1,6 @@
 import { h, Fragment } from "preact";
 import { useState } from "preact/hooks";
-import { get, has, useData } from "../api";
+import { get, has, useAsked, useData } from "../api";
 import { A, Act, Arn, Body, Choice, Empty, exportTable, Facts, Filter, List, Named, nameOf, Page, Pager, Section, Shown, State, Table, tell, Tiles, Trouble } from "../components";
 import { place, refine } from "../router";
 import { bytes, count, rate, Safe, span, Time } from "../text";
@@ -92,16 +92,7 @@ export function QueuePage() {
 // Messages looks at what is in a queue, without any effect on it.
 function Messages({ queue }: { queue: string }) {
   const p = place.value.params;
-  const [page, setPage] = useState<MessagePage | null>(null);
-  const [error, setError] = useState<Error | null>(null);
-  const look = async (cursor?: string | null) => {
-    try {
-      setError(null);
-      setPage(await get<MessagePage>("messages", { arn: queue, state: p.state, search: p.text, id: p.id, group: p.group, cursor, limit: 20 }));
-    } catch (err) {
-      setError(err as Error);
-    }
-  };
+  const { data: page, error, look } = useAsked<MessagePage>("messages", { arn: queue, state: p.state, search: p.text, id: p.id, group: p.group, limit: 20 });
   return (
     <Section title="Messages" actions={<A class="button" page="tail" params={{ arn: queue, search: p.text }}>Follow live</A>} hint="Looking changes nothing: no receive is counted, nothing becomes invisible, the order stays.">
       <form class="filters" role="search" onSubmit={(e) => { e.preventDefault(); void look(); }}>
@@ -159,7 +150,8 @@ export function MessageList({ queue, messages, selected, onSelect }: {
 
 export function OneMessage({ queue, message }: { queue: string; message: Message }) {
   const [whole, setWhole] = useState<Message | null>(null);
-  const m = whole ?? message;
+  // The rest of the message may be newer than what was loaded.
+  const m = whole ? { ...message, body: whole.body, bodyEncoding: whole.bodyEncoding, bodyTruncated: whole.bodyTruncated } : message;
   return (
     <details class="message">
       <summary>

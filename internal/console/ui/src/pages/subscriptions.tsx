@@ -46,7 +46,7 @@ export function SubscriptionsPage() {
   });
   return (
     <Page title="Subscriptions">
-      {p.topic ? <p class="hint">Of the topic <Arn arn={p.topic} short />. <button type="button" class="link" onClick={() => refine({ topic: "" }, false)}>Show all</button></p> : null}
+      {p.topic ? <p class="hint">Of the topic <Arn arn={p.topic} short />. <button type="button" class="link" onClick={() => refine({ topic: "", cursor: "" }, false)}>Show all</button></p> : null}
       <form class="filters" role="search" onSubmit={(e) => e.preventDefault()}>
         <Filter name="search" label="Endpoint contains" />
         <Choice name="state" label="State" options={[["", "any"], ["failing", "failing"], ["active", "active"], ["paused", "paused"], ["pending-confirmation", "not confirmed"]]} />

@@ -59,7 +59,11 @@ const pause = 2000; // between two questions where nothing tells, in millisecond
 function useTail<T>(at: string, kind: string, idOf: (one: T) => string, before: (abort: AbortSignal) => Promise<T[]>, held: boolean, most: number) {
   const [all, setAll] = useState<T[]>([]);
   const [error, setError] = useState<Error | null>(null);
-  useEffect(() => setAll([]), [at]);
+  const cleared = useRef<string[]>([]); // ids of what is not shown again when it is asked for again
+  useEffect(() => {
+    setAll([]);
+    cleared.current = [];
+  }, [at]);
   useEffect(() => {
     if (held) return;
     const abort = new AbortController();
@@ -67,7 +71,7 @@ function useTail<T>(at: string, kind: string, idOf: (one: T) => string, before: 
     let wait = pause;
     // add puts what is new, the earliest first, on top.
     const add = (some: T[]) => setAll((old) => {
-      const known = new Set(old.map(idOf));
+      const known = new Set([...old.map(idOf), ...cleared.current]);
       const fresh = some.filter((one) => !known.has(idOf(one)));
       return fresh.length ? [...fresh.reverse(), ...old].slice(0, most) : old;
     });
@@ -92,7 +96,11 @@ function useTail<T>(at: string, kind: string, idOf: (one: T) => string, before: 
       clearTimeout(timer);
     };
   }, [at, held]);
-  return { all, error, clear: () => setAll([]) };
+  const clear = () => {
+    cleared.current = [...all.map(idOf), ...cleared.current].slice(0, most);
+    setAll([]);
+  };
+  return { all, error, clear };
 }
 
 function Held({ held, setHeld, clear }: { held: boolean; setHeld: (on: boolean) => void; clear: () => void }) {

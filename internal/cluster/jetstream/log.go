@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -24,6 +25,7 @@ const (
 	answerTime = 5 * time.Second // for the answer to an append
 	askTime    = 2 * time.Second // for the answer to a question
 	heartbeat  = 500 * time.Millisecond
+	longBeat   = 8 * time.Second // the longest heartbeat, of a reader whose record takes long
 	pullTime   = 5 * time.Second
 	idleReader = 30 * time.Second // after which the server forgets a reader that does not ask
 )
@@ -50,6 +52,38 @@ type Log struct {
 	mu      sync.Mutex
 	next    uint64
 	waiting map[uint64]*appending
+	missed  missed
+}
+
+// missed is how often in turn readers got nothing in time where the record at is next.
+type missed struct {
+	at    uint64
+	times int
+}
+
+// beat is the heartbeat for a reader from a position on. It is doubled from the second time on
+// that nothing came there: a record of megabytes takes longer than two heartbeats where the
+// machine or the network is slow, and would never come otherwise.
+func (l *Log) beat(from uint64) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	beat := heartbeat
+	if l.missed.at == from {
+		for n := 1; n < l.missed.times && beat < longBeat; n++ {
+			beat *= 2
+		}
+	}
+	return beat
+}
+
+// miss notes that a reader got nothing in time.
+func (l *Log) miss(at uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.missed.at != at {
+		l.missed = missed{at: at}
+	}
+	l.missed.times++
 }
 
 var (
@@ -244,12 +278,13 @@ func (l *Log) Read(ctx context.Context, from uint64) (replog.Reader, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", replog.ErrUnavailable, err)
 	}
+	beat := l.beat(from)
 	messages, err := consumer.Messages(
-		jetstream.PullMaxMessagesWithBytesLimit(pullRecords, pullBytes), jetstream.PullExpiry(pullTime), jetstream.PullHeartbeat(heartbeat))
+		jetstream.PullMaxMessagesWithBytesLimit(pullRecords, pullBytes), jetstream.PullExpiry(max(pullTime, 4*beat)), jetstream.PullHeartbeat(beat))
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", replog.ErrUnavailable, err)
 	}
-	return &reader{log: l, consumer: consumer.CachedInfo().Name, messages: messages, next: from}, nil
+	return &reader{log: l, consumer: consumer.CachedInfo().Name, messages: messages, next: from, patient: beat > heartbeat}, nil
 }
 
 // newConsumer makes a reader's consumer. The log places it on a random node. On another node than
@@ -299,15 +334,23 @@ type reader struct {
 	consumer string
 	messages jetstream.MessagesContext
 	next     uint64
+	patient  bool // its heartbeat is longer, for the sake of the first record alone
+	got      bool // a record
 	once     sync.Once
 }
 
 // Next implements replog.Reader.
 func (r *reader) Next(ctx context.Context) (position uint64, data []byte, err error) {
+	if r.patient && r.got { // another one finds out sooner that its node is gone
+		return 0, nil, fmt.Errorf("%w: the reader waited for a record that took long", replog.ErrUnavailable)
+	}
 	m, err := r.messages.Next(jetstream.NextContext(ctx))
 	if err != nil {
 		if ctx.Err() != nil {
 			return 0, nil, context.Cause(ctx)
+		}
+		if errors.Is(err, jetstream.ErrNoHeartbeat) {
+			r.log.miss(r.next)
 		}
 		return 0, nil, fmt.Errorf("%w: %w", replog.ErrUnavailable, err)
 	}
@@ -319,6 +362,7 @@ func (r *reader) Next(ctx context.Context) (position uint64, data []byte, err er
 		return 0, nil, fmt.Errorf("%w: %d came where %d is next", replog.ErrUnavailable, position, r.next)
 	}
 	r.next++
+	r.got = true
 	return position, m.Data(), nil
 }
 

@@ -59,7 +59,8 @@ func freeAddress(t *testing.T) string {
 		_, _ = fmt.Sscan(string(text), &first, &last)
 	}
 	for range 10_000 {
-		port := 15_000 + rand.IntN(50_000)                                              // those below are test/cluster's
+		// Those below are test/cluster's.
+		port := 15_000 + rand.IntN(50_000)
 		if outgoing := first <= port && port <= last; outgoing && last-first < 50_000 { // else there is no other
 			continue
 		}

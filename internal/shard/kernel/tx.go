@@ -112,6 +112,7 @@ func (tx *Tx) DependOn(c *journal.Commit) { tx.dependsOn = c }
 // the changed objects. It returns nil if nothing was changed.
 func (tx *Tx) Commit() *journal.Commit {
 	parts, changed := make([]journal.Part, 0, 1), make([]*Shard, 0, 1) // most commands are of one shard
+	parts, changed = slices.Grow(parts, len(tx.Shards)), slices.Grow(changed, len(tx.Shards))
 	for _, sh := range tx.Shards {
 		if !sh.Unchanged() {
 			parts, changed = append(parts, sh.part()), append(changed, sh)

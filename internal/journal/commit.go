@@ -79,6 +79,15 @@ func (j *Journal) newCommit(number uint64) *Commit {
 	return &Commit{journal: j, number: number, done: make(chan struct{}), enough: make(chan struct{}, 1)}
 }
 
+// dropped is a commit that nothing waits for: of an abandoned state.
+func (j *Journal) dropped() *Commit {
+	c := j.newCommit(0)
+	c.applied.Store(true)
+	c.durable.Store(true)
+	close(c.done)
+	return c
+}
+
 // Durable reports whether the commit is durable. A nil commit is.
 func (c *Commit) Durable() bool { return c == nil || c.durable.Load() }
 

@@ -57,6 +57,9 @@ type Options struct {
 	// Replicated makes every caller wait for its commit, even a lazy one on a fast store:
 	// another node may take over without what is not durable yet.
 	Replicated bool
+	// Abandoned reports that another process owns the state, so that nobody is answered any
+	// more: what is appended after Close is dropped then. Nil: no other process ever does.
+	Abandoned func() bool
 	// Fatal ends the process after a failure of the store. It must not return to a
 	// caller that could answer a request. Without one a failure panics.
 	Fatal func(error)
@@ -111,7 +114,7 @@ func (j *Journal) Reader() Reader { return j.store }
 
 // Append adds the parts, as one atomic unit, to the open commit, and returns that. It does
 // not wait. The parts' batches are empty afterwards. The order within a stream is the order of
-// the calls. After Close it calls Options.Fatal.
+// the calls. After Close it calls Options.Fatal, unless the state is abandoned.
 func (j *Journal) Append(when Durability, parts ...Part) *Commit {
 	j.mu.Lock()
 	if j.closed {
@@ -119,8 +122,11 @@ func (j *Journal) Append(when Durability, parts ...Part) *Commit {
 		for _, p := range parts {
 			p.Batch.Reset()
 		}
-		j.options.Fatal(errClosed)
-		return j.newCommit(0)
+		if j.options.Abandoned == nil || !j.options.Abandoned() {
+			j.options.Fatal(errClosed)
+			return j.newCommit(0)
+		}
+		return j.dropped()
 	}
 	for _, p := range parts {
 		if i := j.open.index[p.Stream.id]; i > 0 && j.open.parts[i-1].batch.Size()+p.Batch.Size()+p.FinishBytes > mutation.MaxCommit-commitOverhead {

@@ -304,6 +304,37 @@ func TestFailure(t *testing.T) {
 	})
 }
 
+// What is appended after Close to a state that another process owns has no effect, and nothing
+// waits for it; one that this process still owns ends the process (TestFailure).
+func TestAbandoned(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, abandoned, failed := memory.New(), false, 0
+		j := Open(Options{Store: s, Abandoned: func() bool { return abandoned }, Fatal: func(error) { failed++ }})
+		stream := open(t, j, 0)
+		j.Close()
+		stream.Append(true, 0, storetest.Sets("k", "v"))
+		if failed != 1 {
+			t.Errorf("failed %d times while the state is owned, want once", failed)
+		}
+		abandoned = true
+		batch := storetest.Sets("k", "v")
+		c := stream.Append(true, 0, batch)
+		c.Wait()
+		if !c.Durable() || !c.Applied() || batch.Len() != 0 || failed != 1 {
+			t.Errorf("durable %v, applied %v, %d changes left, failed %d times", c.Durable(), c.Applied(), batch.Len(), failed)
+		}
+		then := false
+		if c.Then(func() { then = true }); !then {
+			t.Error("what follows the commit does not")
+		}
+		j.Flush()
+		j.Sync()
+		if _, there, err := s.Get(nil, []byte("k")); there || err != nil {
+			t.Errorf("in the store: %v (%v)", there, err)
+		}
+	})
+}
+
 // A damaged record of a stream is found when the stream is opened.
 func TestDamagedStream(t *testing.T) {
 	s := memory.New()

@@ -92,7 +92,10 @@ func openState(ctx context.Context, deps Deps) (*state, error) {
 		counting:  monitoring.NewPrometheus(monitoring.PrometheusOptions{Config: deps.Config, Store: st, Low: guard.full, Limits: deps.Limits.stats, Spans: deps.countSpans()}),
 		listeners: &laterEvents{},
 	}
-	s.journal = journal.Open(journal.Options{Store: st, Observe: deps.Committed, Logger: deps.Log, Fatal: deps.storeFailed, Replicated: deps.World.Replicated, Synced: s.counting.Syncs()})
+	s.journal = journal.Open(journal.Options{
+		Store: st, Observe: deps.Committed, Logger: deps.Log, Fatal: deps.storeFailed, Replicated: deps.World.Replicated, Synced: s.counting.Syncs(),
+		Abandoned: func() bool { return !deps.owned() },
+	})
 	deps.OnStop("journal", func(context.Context) error {
 		s.journal.Close()
 		return nil

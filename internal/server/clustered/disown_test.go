@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"runtime"
 	"strings"
 	"sync"
@@ -53,7 +54,7 @@ func startOwning(t *testing.T) *owning {
 			FunctionStorage: 1 << 20, FunctionConnections: 8, MinTransferRate: 4096, MaxConnections: 100, MaxBytesInFlight: 64 << 20,
 		},
 		node: Node{Name: "a", Peers: []Peer{{Name: "a"}}}, self: Peer{Name: "a", URL: "http://127.0.0.1:4566"}, root: seal.NewRoot(),
-		net: peer.Loopback("secret"), log: slog.New(slog.DiscardHandler), left: make(chan struct{}, 1),
+		net: peer.Loopback("secret"), log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})), left: make(chan struct{}, 1),
 	}
 	p.front = newFront(p)
 	p.full.Store(guard)
@@ -240,6 +241,43 @@ func TestNothingIsLeftOfAnOwner(t *testing.T) {
 	o.take()
 	got := o.ask("AmazonSQS.GetQueueAttributes", map[string]any{"QueueUrl": queue, "AttributeNames": []string{"ApproximateNumberOfMessages"}})
 	if !strings.Contains(got, `"ApproximateNumberOfMessages":"3"`) {
+		t.Errorf("%s", got)
+	}
+	o.leave()
+}
+
+// A request whose body comes after another node took the state over, and after all that served
+// here has ended, is refused like others, and the process goes on.
+func TestSlowRequestOutlivesOwner(t *testing.T) {
+	o := startOwning(t)
+	o.take()
+	const queue = "http://127.0.0.1:4566/000000000000/q"
+	o.ask("AmazonSQS.CreateQueue", map[string]any{"QueueName": "q"})
+	body, slow := io.Pipe()
+	var answered sync.WaitGroup
+	answered.Go(func() {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", body)
+		r.Header.Set("Content-Type", "application/x-amz-json-1.0")
+		r.Header.Set("X-Amz-Target", "AmazonSQS.SendMessage")
+		r.Host, r.RemoteAddr = "127.0.0.1:4566", "127.0.0.1:1234"
+		out := httptest.NewRecorder()
+		o.part.front.ServeHTTP(out, r)
+		if out.Code != http.StatusServiceUnavailable {
+			t.Errorf("status %d: %s", out.Code, out.Body)
+		}
+	})
+	for o.part.front.busy.Load() == 0 { // it reads the body
+		runtime.Gosched()
+	}
+	o.leave()
+	if _, err := fmt.Fprintf(slow, `{"QueueUrl":%q,"MessageBody":"x"}`, queue); err != nil {
+		t.Error(err)
+	}
+	_ = slow.Close()
+	answered.Wait()
+	o.take()
+	got := o.ask("AmazonSQS.GetQueueAttributes", map[string]any{"QueueUrl": queue, "AttributeNames": []string{"ApproximateNumberOfMessages"}})
+	if !strings.Contains(got, `"ApproximateNumberOfMessages":"0"`) {
 		t.Errorf("%s", got)
 	}
 	o.leave()

@@ -46,7 +46,7 @@ TOPIC=$(aws sns create-topic --name Rental-Orders --query TopicArn --output text
 SUBSCRIPTION=$(aws sns subscribe --topic-arn $TOPIC --protocol sms --notification-endpoint +15551234567 --query SubscriptionArn --output text)
 `}
 	said := readme.Shell{
-		Dir: "../..", Address: address, Within: 2 * patience,
+		Dir: "../..", Address: address, Within: 5 * patience,
 		Replace: strings.NewReplacer(
 			"go run ./examples/rental-orders/billing ", billing+" -listen "+at+" &\nuntil curl http://"+at+"/arrivals; do sleep 0.1; done #",
 			"127.0.0.1:8099", at, "arn:aws:sns:us-east-1:000000000000:Rental-Orders:…", "$SUBSCRIPTION",
@@ -62,7 +62,7 @@ SUBSCRIPTION=$(aws sns subscribe --topic-arn $TOPIC --protocol sms --notificatio
 func runReadme(t *testing.T, want ...string) (said string) {
 	t.Helper()
 	blocks := readme.Of(t, "../..", "examples/rental-orders/README.md")
-	said = readme.Run(t, blocks, "../..", freeAddress(t), 3*patience) // dozens of times the CLI starts
+	said = readme.Run(t, blocks, "../..", freeAddress(t), 5*patience) // dozens of times the CLI starts, on a machine that is busy
 	rest := said
 	for _, part := range want {
 		_, after, found := strings.Cut(rest, part)

@@ -29,7 +29,7 @@ import (
 )
 
 // testTimeout bounds every wait for something that should be quick.
-const testTimeout = time.Minute
+const testTimeout = 2 * time.Minute
 
 // The access key of the root user, where a server verifies who calls.
 const (

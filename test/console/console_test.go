@@ -361,7 +361,7 @@ func TestKeyboard(t *testing.T) {
 	b.shows("Resume deliveries")
 	b.run(script("history.back()"))
 	b.until("the list is back", `document.querySelector("h1")?.textContent === "Subscriptions"`)
-	b.shows("paused")
+	b.until("it is listed as paused", `[...document.querySelectorAll("tbody td")].some((cell) => cell.textContent.endsWith("paused"))`)
 }
 
 // Where one has to sign in nothing is shown before, and nothing afterwards.

@@ -69,6 +69,33 @@ func TestJobsLive(t *testing.T) {
 	}
 }
 
+// What an event tells while an older answer is on its way stays shown when that has come.
+func TestEventBeforeAnswer(t *testing.T) {
+	s := start(t)
+	s.sqs("CreateQueue", `{"QueueName":"fulfilment"}`)
+	b := s.open(t)
+	b.visit("jobs")
+	eventually(t, "a stream is open", func() bool { return b.asked("/v1/events?jobs=true") > 0 })
+	b.shows("There are no jobs.")
+	b.run(script(`window.held = []; const ask = window.fetch; window.fetch = async (at, ...rest) => {
+		const answer = await ask(at, ...rest);
+		if (!at.includes("/v1/jobs?")) return answer;
+		const text = await answer.text();
+		await new Promise((go) => window.held.push(go));
+		return new Response(text);
+	}`))
+	b.run(script(`document.dispatchEvent(new Event("visibilitychange"))`)) // so it is asked again
+	b.until("an answer is on its way", "window.held.length === 1")
+	s.own("/_godwit/v1/jobs", `{"kind":"delete","arn":"arn:aws:sqs:us-east-1:`+account+`:fulfilment"}`)
+	const done = `!!document.querySelector("tbody tr")?.textContent.includes("completed")`
+	b.until("its end is shown", done)
+	b.run(script("window.held[0]()"))
+	value[bool](b, "new Promise((r) => setTimeout(() => r(true), 50))")
+	if !b.is(done) {
+		t.Error("the older answer took it away")
+	}
+}
+
 // What was published is shown with whoever took it, as it comes, too, and filters are tried on it.
 func TestPublishes(t *testing.T) {
 	s := start(t)

@@ -128,6 +128,7 @@ export function useData<T>(path: string | null, params: Record<string, Value> = 
     let busy = false;
     let stale = false; // something has changed since it was asked
     let asked = 0;
+    let since: T[] = []; // what events told since then: the answer may be older
     const load = async () => {
       clearTimeout(timer);
       if (busy || document.hidden) {
@@ -137,9 +138,10 @@ export function useData<T>(path: string | null, params: Record<string, Value> = 
       busy = true;
       stale = false;
       asked = performance.now();
+      since = [];
       try {
         const data = await get<T>(path, params, abort.signal);
-        setState({ key, data });
+        setState({ key, data: since.reduce(add, data) });
       } catch (err) {
         if (abort.signal.aborted) return;
         const error = err instanceof Refused ? err : new Refused(0, String(err));
@@ -157,6 +159,11 @@ export function useData<T>(path: string | null, params: Record<string, Value> = 
       if (told && live !== "commits") return;
       timer = setTimeout(load, Math.max((told ? Math.max(every, atRest) : every) - (performance.now() - asked), 0));
     };
+    const add = (known: T | undefined, told: T) => (merge ? merge(told, known) : told);
+    const tell = (told: T) => {
+      if (busy) since.push(told);
+      setState((old) => ({ key, data: add(old.key === key ? old.data : undefined, told) }));
+    };
     const changed = () => {
       stale = true;
       next();
@@ -166,8 +173,7 @@ export function useData<T>(path: string | null, params: Record<string, Value> = 
     document.addEventListener("visibilitychange", seen);
     void load();
     const leave = every === 0 ? [] : [
-      live === "commits" ? watch(live, "", changed)
-        : watch<T>(live, live === "jobs" ? "" : String(params.arn ?? ""), (data) => setState((old) => ({ key, data: merge ? merge(data, old.key === key ? old.data : undefined) : data }))),
+      live === "commits" ? watch(live, "", changed) : watch<T>(live, live === "jobs" ? "" : String(params.arn ?? ""), tell),
       streaming.subscribe(next),
     ];
     return () => {

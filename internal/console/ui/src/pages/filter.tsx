@@ -32,7 +32,7 @@ export function FilterPage() {
     <Page what="Filter policy" title={topic || subscription ? <Arn arn={subscription ?? topic} short /> : "Filter policy"}>
       <Trouble error={sub.error} />
       {wait ? null : topic ? (
-        <Editor key={topic + subscription + (sub.data?.filterPolicy ?? "")} topic={topic} of={sub.data} saved={sub.reload} />
+        <Editor key={topic + subscription} topic={topic} of={sub.data} saved={sub.reload} />
       ) : <Empty><p>A filter is tested on what a topic's queues hold. <A page="topics">Choose a topic.</A></p></Empty>}
     </Page>
   );

@@ -60,7 +60,7 @@ export function PolicyPage() {
     <Page what="Delivery policy" title={subscription || topic ? <Arn arn={subscription ?? topic} short /> : "A policy of your own"}>
       <Trouble error={sub.error ?? top.error} />
       {wait ? (sub.error ?? top.error ? null : <p class="hint" aria-busy="true">Loading…</p>) : (
-        <Editor key={(subscription ?? topic ?? "") + kept} kept={kept} effective={effective} subscription={subscription} topic={topic} ofTopic={ofTopic} protocol={sub.data?.protocol ?? "https"}
+        <Editor key={subscription ?? topic ?? ""} kept={kept} effective={effective} subscription={subscription} topic={topic} ofTopic={ofTopic} protocol={sub.data?.protocol ?? "https"}
           saved={() => { sub.reload(); top.reload(); }} />
       )}
     </Page>

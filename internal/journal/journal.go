@@ -57,8 +57,10 @@ type Options struct {
 	// Replicated makes every caller wait for its commit, even a lazy one on a fast store:
 	// another node may take over without what is not durable yet.
 	Replicated bool
-	// Abandoned reports that another process owns the state, so that nobody is answered any
-	// more: what is appended after Close is dropped then. Nil: no other process ever does.
+	// Closed is called by Close once everything is durable; may be nil.
+	Closed func()
+	// Abandoned reports that another process owns the state, or may own it, so that nobody is
+	// answered any more: what is appended after Close is dropped then. Nil: no other ever does.
 	Abandoned func() bool
 	// Fatal ends the process after a failure of the store. It must not return to a
 	// caller that could answer a request. Without one a failure panics.
@@ -112,6 +114,9 @@ func Open(o Options) *Journal {
 // Reader reads the store. It sees applied changes; Stream.Reader sees appended ones.
 func (j *Journal) Reader() Reader { return j.store }
 
+// Abandoned reports that nothing depends on the state in this process any more: see Options.
+func (j *Journal) Abandoned() bool { return j.options.Abandoned != nil && j.options.Abandoned() }
+
 // Append adds the parts, as one atomic unit, to the open commit, and returns that. It does
 // not wait. The parts' batches are empty afterwards. The order within a stream is the order of
 // the calls. After Close it calls Options.Fatal, unless the state is abandoned.
@@ -122,7 +127,8 @@ func (j *Journal) Append(when Durability, parts ...Part) *Commit {
 		for _, p := range parts {
 			p.Batch.Reset()
 		}
-		if j.options.Abandoned == nil || !j.options.Abandoned() {
+		<-j.stopped
+		if !j.Abandoned() {
 			j.options.Fatal(errClosed)
 			return j.newCommit(0)
 		}

@@ -308,10 +308,23 @@ func TestFailure(t *testing.T) {
 // waits for it; one that this process still owns ends the process (TestFailure).
 func TestAbandoned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, abandoned, failed := memory.New(), false, 0
-		j := Open(Options{Store: s, Abandoned: func() bool { return abandoned }, Fatal: func(error) { failed++ }})
+		s, abandoned, failed, closed := memory.New(), false, 0, 0
+		var last *Commit
+		j := Open(Options{
+			Store: s, Abandoned: func() bool { return abandoned }, Fatal: func(error) { failed++ },
+			Closed: func() {
+				if closed++; !last.Durable() {
+					t.Error("it is closed before all is durable")
+				}
+			},
+		})
 		stream := open(t, j, 0)
+		last = stream.Append(false, 0, storetest.Sets("last", "v"))
 		j.Close()
+		j.Close()
+		if closed != 1 {
+			t.Errorf("it was told %d times that it is closed, want once", closed)
+		}
 		stream.Append(true, 0, storetest.Sets("k", "v"))
 		if failed != 1 {
 			t.Errorf("failed %d times while the state is owned, want once", failed)

@@ -98,6 +98,9 @@ func (j *Journal) run() {
 			j.mu.Unlock()
 		case <-j.stop:
 			j.Sync()
+			if j.options.Closed != nil {
+				j.options.Closed()
+			}
 			return
 		}
 	}

@@ -95,6 +95,8 @@ type World struct {
 	// Owned reports whether this process still owns the state; nil: always. It is called before
 	// any state leaves the process.
 	Owned func() bool
+	// Closed is called once the state is closed and all of it is durable; may be nil.
+	Closed func()
 	// Confirmed wraps the handler of functions' requests, so that no answer is stale because
 	// another node owns the state; nil: it is not wrapped.
 	Confirmed func(http.Handler) http.Handler

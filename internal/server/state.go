@@ -94,7 +94,7 @@ func openState(ctx context.Context, deps Deps) (*state, error) {
 	}
 	s.journal = journal.Open(journal.Options{
 		Store: st, Observe: deps.Committed, Logger: deps.Log, Fatal: deps.storeFailed, Replicated: deps.World.Replicated, Synced: s.counting.Syncs(),
-		Abandoned: func() bool { return !deps.owned() },
+		Closed: deps.World.Closed, Abandoned: func() bool { return !deps.owned() },
 	})
 	deps.OnStop("journal", func(context.Context) error {
 		s.journal.Close()

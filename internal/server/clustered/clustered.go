@@ -403,6 +403,8 @@ func (p *part) stop(ctx context.Context) error {
 	for in := p.inner.Load(); in != nil; in = p.inner.Load() {
 		if in.owner.Failed() == nil {
 			p.front.closing.Store(true)
+			in.server.Drain()
+			p.front.await(ctx, finishTime)
 			err := in.server.Stop(ctx)
 			p.inner.CompareAndSwap(in, nil)
 			return err
@@ -431,6 +433,7 @@ func (p *part) own(ctx context.Context, owner *replica.Owner) error {
 		deps.World.Store = func() (store.Store, func() bool, error) { return st, p.full.Load().Low, nil }
 		deps.World.Root, deps.World.Replicated, deps.World.Exit = p.root, true, p.failed
 		deps.World.Owned = func() bool { return owner.Failed() == nil }
+		deps.World.Closed = func() { owner.StepDown(errClosed) } // before what is still under way finds that it is
 		deps.World.Confirmed = func(h http.Handler) http.Handler { return answer.Confirmed(owner, h) }
 		return server.Assemble(ctx, deps)
 	})
@@ -442,6 +445,9 @@ func (p *part) own(ctx context.Context, owner *replica.Owner) error {
 	return nil
 }
 
+// errClosed is why a node that ends does not own the state any more.
+var errClosed = errors.New("the node ends")
+
 // errHeld reports that an owner's server does not stop.
 var errHeld = errors.New("what the node served does not end")
 
@@ -451,10 +457,13 @@ func (p *part) disown(owner *replica.Owner, reason error) error {
 	began := clock.System.Now()
 	p.log.Info("the node does not own the state any more", "epoch", owner.Epoch(), "reason", reason)
 	in := p.inner.Load()
+	if in == nil { // the node ends, and has stopped it
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), disownTime)
 	defer cancel()
 	in.server.Drain()
-	p.front.quiet(ctx)
+	p.front.await(ctx, quietTime)
 	if err := in.server.Stop(ctx); err != nil {
 		p.log.Debug("what was under way was cut off", "reason", err)
 	}

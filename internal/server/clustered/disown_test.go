@@ -23,6 +23,7 @@ import (
 	"godwit.dev/godwit/internal/cluster/peer"
 	"godwit.dev/godwit/internal/cluster/record"
 	"godwit.dev/godwit/internal/cluster/replica"
+	"godwit.dev/godwit/internal/cluster/replog"
 	"godwit.dev/godwit/internal/cluster/replog/simulated"
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/seal"
@@ -35,6 +36,7 @@ type owning struct {
 	t     *testing.T
 	part  *part
 	other *node.Node
+	log   replog.Log
 }
 
 // startOwning starts both; the other one owns the state first.
@@ -82,10 +84,17 @@ func startOwning(t *testing.T) *owning {
 	o := &owning{t: t, part: p}
 	p.cells.Store(open("a", 0, p.own, p.disown))
 	o.other = open("b", 1, func(context.Context, *replica.Owner) error { return nil }, func(*replica.Owner, error) error { return nil })
-	first := record.Record{Kind: record.Takeover, Epoch: 1, Owner: "b/i"}
-	log.Node().Append(first.AppendTo(nil), func(uint64, error) {})
-	o.until(o.other, "the other owns the state", func(s node.State) bool { return s.Own && s.Serving })
+	o.log = log.Node()
+	o.takeOver(1)
 	return o
+}
+
+// takeOver has the other own the state, whoever owns it.
+func (o *owning) takeOver(epoch uint64) {
+	o.t.Helper()
+	taken := record.Record{Kind: record.Takeover, Epoch: epoch, Owner: "b/i"}
+	o.log.Append(taken.AppendTo(nil), func(uint64, error) {})
+	o.until(o.other, "the other owns the state", func(s node.State) bool { return s.Own && s.Serving })
 }
 
 // until waits until a node stands as it should.
@@ -246,38 +255,124 @@ func TestNothingIsLeftOfAnOwner(t *testing.T) {
 	o.leave()
 }
 
-// A request whose body comes after another node took the state over, and after all that served
-// here has ended, is refused like others, and the process goes on.
-func TestSlowRequestOutlivesOwner(t *testing.T) {
-	o := startOwning(t)
-	o.take()
-	const queue = "http://127.0.0.1:4566/000000000000/q"
-	o.ask("AmazonSQS.CreateQueue", map[string]any{"QueueName": "q"})
-	body, slow := io.Pipe()
+// slowly begins a request whose body comes when finish is called.
+func (o *owning) slowly(target, body string) (finish func() *httptest.ResponseRecorder) {
+	o.t.Helper()
+	read, write := io.Pipe()
+	out, before := httptest.NewRecorder(), o.part.front.busy.Load()
 	var answered sync.WaitGroup
 	answered.Go(func() {
-		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", body)
-		r.Header.Set("Content-Type", "application/x-amz-json-1.0")
-		r.Header.Set("X-Amz-Target", "AmazonSQS.SendMessage")
-		r.Host, r.RemoteAddr = "127.0.0.1:4566", "127.0.0.1:1234"
-		out := httptest.NewRecorder()
-		o.part.front.ServeHTTP(out, r)
-		if out.Code != http.StatusServiceUnavailable {
-			t.Errorf("status %d: %s", out.Code, out.Body)
+		r := httptest.NewRequestWithContext(o.t.Context(), http.MethodPost, "/", read)
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		if target != "" {
+			r.Header.Set("Content-Type", "application/x-amz-json-1.0")
+			r.Header.Set("X-Amz-Target", target)
 		}
+		r.Host, r.RemoteAddr = "127.0.0.1:4566", "127.0.0.1:1234"
+		o.part.front.ServeHTTP(out, r)
 	})
-	for o.part.front.busy.Load() == 0 { // it reads the body
+	for o.part.front.busy.Load() == before { // it reads the body
 		runtime.Gosched()
 	}
-	o.leave()
-	if _, err := fmt.Fprintf(slow, `{"QueueUrl":%q,"MessageBody":"x"}`, queue); err != nil {
-		t.Error(err)
+	return func() *httptest.ResponseRecorder {
+		if _, err := io.WriteString(write, body); err != nil {
+			o.t.Error(err)
+		}
+		_ = write.Close()
+		answered.Wait()
+		return out
 	}
-	_ = slow.Close()
-	answered.Wait()
+}
+
+const (
+	queueURL = "http://127.0.0.1:4566/000000000000/q"
+	sendOne  = `{"QueueUrl":"` + queueURL + `","MessageBody":"x"}`
+)
+
+// Requests whose bodies come after another node took the state over, and after all that served
+// here has ended, are refused like others, and the process goes on: those that write, and those
+// that read what is no longer open.
+func TestSlowRequestsOutliveOwner(t *testing.T) {
+	const topic, app = "arn:aws:sns:us-east-1:000000000000:t.fifo", "arn:aws:sns:us-east-1:000000000000:app/GCM/p"
+	o := startOwning(t)
 	o.take()
-	got := o.ask("AmazonSQS.GetQueueAttributes", map[string]any{"QueueUrl": queue, "AttributeNames": []string{"ApproximateNumberOfMessages"}})
-	if !strings.Contains(got, `"ApproximateNumberOfMessages":"0"`) {
+	o.ask("AmazonSQS.CreateQueue", map[string]any{"QueueName": "q"})
+	o.ask("AmazonSQS.CreateQueue", map[string]any{"QueueName": "q.fifo", "Attributes": map[string]string{"FifoQueue": "true"}})
+	fifo := map[string]any{"QueueUrl": queueURL + ".fifo", "MessageBody": "x", "MessageGroupId": "g", "MessageDeduplicationId": "1"}
+	publish := url.Values{
+		"Action": {"Publish"}, "Version": {"2010-03-31"}, "TopicArn": {topic}, "Message": {"x"}, "MessageGroupId": {"g"}, "MessageDeduplicationId": {"1"},
+	}
+	o.ask("", url.Values{
+		"Action": {"CreateTopic"}, "Version": {"2010-03-31"}, "Name": {"t.fifo"},
+		"Attributes.entry.1.key": {"FifoTopic"}, "Attributes.entry.1.value": {"true"},
+	})
+	o.ask("", url.Values{
+		"Action": {"CreatePlatformApplication"}, "Version": {"2010-03-31"}, "Name": {"p"}, "Platform": {"GCM"},
+		"Attributes.entry.1.key": {"PlatformCredential"}, "Attributes.entry.1.value": {"key"},
+	})
+	o.ask("AmazonSQS.SendMessage", map[string]any{"QueueUrl": queueURL, "MessageBody": "the first"})
+	o.ask("AmazonSQS.SendMessage", fifo)
+	o.ask("", publish)
+	again, err := json.Marshal(fifo)
+	if err != nil {
+		t.Fatal(err)
+	}
+	requests := map[string]func() *httptest.ResponseRecorder{
+		"a send":                         o.slowly("AmazonSQS.SendMessage", sendOne),
+		"a receive":                      o.slowly("AmazonSQS.ReceiveMessage", `{"QueueUrl":"`+queueURL+`"}`),
+		"a receive of a FIFO queue":      o.slowly("AmazonSQS.ReceiveMessage", `{"QueueUrl":"`+queueURL+`.fifo"}`),
+		"a send that was made before":    o.slowly("AmazonSQS.SendMessage", string(again)),
+		"a publish that was made before": o.slowly("", publish.Encode()),
+		"a platform endpoint": o.slowly("", url.Values{
+			"Action": {"CreatePlatformEndpoint"}, "Version": {"2010-03-31"}, "PlatformApplicationArn": {app}, "Token": {"token"},
+		}.Encode()),
+	}
+	o.leave()
+	for name, finish := range requests {
+		if out := finish(); out.Code != http.StatusServiceUnavailable {
+			t.Errorf("%s: status %d: %s", name, out.Code, out.Body)
+		}
+	}
+	o.take()
+	got := o.ask("AmazonSQS.GetQueueAttributes", map[string]any{"QueueUrl": queueURL, "AttributeNames": []string{"ApproximateNumberOfMessages"}})
+	if !strings.Contains(got, `"ApproximateNumberOfMessages":"1"`) {
+		t.Errorf("%s", got)
+	}
+	o.leave()
+}
+
+// A node that ends while no other can take over answers what is in progress, for a while; what
+// comes later is refused, and changes nothing, also where the owner fails meanwhile.
+func TestEndWithoutSuccessor(t *testing.T) {
+	o := startOwning(t)
+	o.take()
+	o.ask("AmazonSQS.CreateQueue", map[string]any{"QueueName": "q"})
+	in := o.part.inner.Load()
+	soon, late := o.slowly("AmazonSQS.SendMessage", sendOne), o.slowly("AmazonSQS.SendMessage", sendOne)
+	var stopped sync.WaitGroup
+	stopped.Go(func() {
+		if err := o.part.stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	for !o.part.front.closing.Load() {
+		runtime.Gosched()
+	}
+	if out := soon(); out.Code != http.StatusOK {
+		t.Errorf("what was in progress: status %d: %s", out.Code, out.Body)
+	}
+	stopped.Wait()
+	if out := late(); out.Code != http.StatusServiceUnavailable {
+		t.Errorf("what comes too late: status %d: %s", out.Code, out.Body)
+	}
+	in.owner.StepDown(errors.New("a record did not come back from the log in time"))
+	o.until(o.mine(), "nothing serves", func(s node.State) bool { return !s.Serving && o.mine().Owner() == nil })
+	o.part.front.closing.Store(false)
+	s, _ := o.mine().State()
+	o.takeOver(s.Epoch + 1)
+	o.take()
+	got := o.ask("AmazonSQS.GetQueueAttributes", map[string]any{"QueueUrl": queueURL, "AttributeNames": []string{"ApproximateNumberOfMessages"}})
+	if !strings.Contains(got, `"ApproximateNumberOfMessages":"1"`) {
 		t.Errorf("%s", got)
 	}
 	o.leave()
@@ -288,12 +383,11 @@ func TestSlowRequestOutlivesOwner(t *testing.T) {
 func TestNothingIsAnsweredByAnOldOwner(t *testing.T) {
 	o := startOwning(t)
 	o.take()
-	const queue = "http://127.0.0.1:4566/000000000000/q"
 	o.ask("AmazonSQS.CreateQueue", map[string]any{"QueueName": "q"})
 	in := o.part.inner.Load()
 	in.owner.StepDown(errors.New("a test says so"))
 	for _, target := range []string{"AmazonSQS.SendMessage", "AmazonSQS.ReceiveMessage"} {
-		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", strings.NewReader(fmt.Sprintf(`{"QueueUrl":%q,"MessageBody":"x"}`, queue)))
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", strings.NewReader(fmt.Sprintf(`{"QueueUrl":%q,"MessageBody":"x"}`, queueURL)))
 		r.Header.Set("Content-Type", "application/x-amz-json-1.0")
 		r.Header.Set("X-Amz-Target", target)
 		r.Host, r.RemoteAddr = "127.0.0.1:4566", "127.0.0.1:1234"

@@ -65,7 +65,7 @@ func (p *part) handOver(ctx context.Context, ends bool) error {
 	p.front.closing.Store(true)
 	defer p.front.closing.Store(false)
 	in.server.Drain()
-	p.front.quiet(ctx)
+	p.front.await(ctx, quietTime)
 	if ends {
 		p.leaveLog(ctx)
 	}
@@ -91,9 +91,9 @@ func (p *part) leaveLog(ctx context.Context) {
 	}
 }
 
-// quiet waits for a while until no request is in progress in this process.
-func (f *front) quiet(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, quietTime)
+// await waits until no request is in progress in this process, for as long as most.
+func (f *front) await(ctx context.Context, most time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
 	for f.busy.Load() > 0 && pause(ctx, quietLook) {
 	}

@@ -10,6 +10,7 @@ package kernel
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"sync"
@@ -127,8 +128,12 @@ func (e *Kernel) Close() (err error) {
 	return err
 }
 
-// Fatal logs a failure of the store and ends the process.
+// Fatal logs a failure of the store and ends the process. It returns where the store was closed
+// since another process owns the state: what still runs then is not answered, and changes nothing.
 func (e *Kernel) Fatal(err error) {
+	if errors.Is(err, store.ErrClosed) && e.Journal.Abandoned() {
+		return
+	}
 	if s, ok := e.Store.(store.Damaged); ok && s.DamageIn(nil, nil) != nil {
 		e.Logger.Error("the process ends, as it cannot go around damage in the store; to see what is lost run: godwit check",
 			"error", err, "damage", s.DamageIn(nil, nil))

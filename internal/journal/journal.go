@@ -57,7 +57,8 @@ type Options struct {
 	// Replicated makes every caller wait for its commit, even a lazy one on a fast store:
 	// another node may take over without what is not durable yet.
 	Replicated bool
-	// Closed is called by Close once everything is durable; may be nil.
+	// Closed is called before Close returns, once everything is durable; may be nil. It must
+	// append nothing, nor wait for who does.
 	Closed func()
 	// Abandoned reports that another process owns the state, or may own it, so that nobody is
 	// answered any more: what is appended after Close is dropped then. Nil: no other ever does.
@@ -117,23 +118,12 @@ func (j *Journal) Reader() Reader { return j.store }
 // Abandoned reports that nothing depends on the state in this process any more: see Options.
 func (j *Journal) Abandoned() bool { return j.options.Abandoned != nil && j.options.Abandoned() }
 
-// Append adds the parts, as one atomic unit, to the open commit, and returns that. It does
-// not wait. The parts' batches are empty afterwards. The order within a stream is the order of
-// the calls. After Close it calls Options.Fatal, unless the state is abandoned.
+// Append adds the parts, as one atomic unit, to the open commit, and returns that. It waits for
+// nothing but the end of a Close. The parts' batches are empty afterwards. The order within a
+// stream is the order of the calls. After Close it calls Options.Fatal, unless the state is
+// abandoned.
 func (j *Journal) Append(when Durability, parts ...Part) *Commit {
 	j.mu.Lock()
-	if j.closed {
-		j.mu.Unlock()
-		for _, p := range parts {
-			p.Batch.Reset()
-		}
-		<-j.stopped
-		if !j.Abandoned() {
-			j.options.Fatal(errClosed)
-			return j.newCommit(0)
-		}
-		return j.dropped()
-	}
 	for _, p := range parts {
 		if i := j.open.index[p.Stream.id]; i > 0 && j.open.parts[i-1].batch.Size()+p.Batch.Size()+p.FinishBytes > mutation.MaxCommit-commitOverhead {
 			j.mu.Unlock()
@@ -141,6 +131,10 @@ func (j *Journal) Append(when Durability, parts ...Part) *Commit {
 			j.mu.Lock()
 			break
 		}
+	}
+	if j.closed {
+		j.mu.Unlock()
+		return j.appendClosed(parts)
 	}
 	c := j.open
 	for i := range parts {
@@ -163,6 +157,19 @@ func (j *Journal) Append(when Durability, parts ...Part) *Commit {
 		clock.System.AfterFunc(LazyDelay, j.syncDue)
 	}
 	return c
+}
+
+// appendClosed is Append after Close.
+func (j *Journal) appendClosed(parts []Part) *Commit {
+	for _, p := range parts {
+		p.Batch.Reset()
+	}
+	<-j.stopped
+	if !j.Abandoned() {
+		j.options.Fatal(errClosed)
+		return j.newCommit(0)
+	}
+	return j.dropped()
 }
 
 // syncDue, called by the timer, makes due commits durable. Mostly they are durable already,

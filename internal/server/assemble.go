@@ -95,7 +95,7 @@ type World struct {
 	// Owned reports whether this process still owns the state; nil: always. It is called before
 	// any state leaves the process.
 	Owned func() bool
-	// Closed is called once the state is closed and all of it is durable; may be nil.
+	// Closed is journal.Options.Closed of the state; may be nil.
 	Closed func()
 	// Confirmed wraps the handler of functions' requests, so that no answer is stale because
 	// another node owns the state; nil: it is not wrapped.

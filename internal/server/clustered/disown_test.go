@@ -37,6 +37,7 @@ type owning struct {
 	part  *part
 	other *node.Node
 	log   replog.Log
+	ended chan error // why a node has ended too early
 }
 
 // startOwning starts both; the other one owns the state first.
@@ -60,7 +61,7 @@ func startOwning(t *testing.T) *owning {
 	}
 	p.front = newFront(p)
 	p.full.Store(guard)
-	log := simulated.New()
+	log, ended := simulated.New(), make(chan error, 2)
 	open := func(name string, rank int, own func(context.Context, *replica.Owner) error, disown func(*replica.Owner, error) error) *node.Node {
 		n, err := node.Open(node.Options{
 			Name: name, Instance: "i", Rank: rank, Log: log.Node(), Store: memory.New(), Logger: p.log, Lease: time.Minute, Own: own, Disown: disown,
@@ -72,16 +73,19 @@ func startOwning(t *testing.T) *owning {
 		var running sync.WaitGroup
 		running.Go(func() {
 			if err := n.Run(ctx); err != nil {
-				t.Error(err)
+				ended <- err
 			}
 		})
 		t.Cleanup(func() {
 			cancel()
 			running.Wait()
+			for len(ended) > 0 {
+				t.Error(<-ended)
+			}
 		})
 		return n
 	}
-	o := &owning{t: t, part: p}
+	o := &owning{t: t, part: p, ended: ended}
 	p.cells.Store(open("a", 0, p.own, p.disown))
 	o.other = open("b", 1, func(context.Context, *replica.Owner) error { return nil }, func(*replica.Owner, error) error { return nil })
 	o.log = log.Node()
@@ -270,12 +274,13 @@ func (o *owning) slowly(target, body string) (finish func() *httptest.ResponseRe
 		}
 		r.Host, r.RemoteAddr = "127.0.0.1:4566", "127.0.0.1:1234"
 		o.part.front.ServeHTTP(out, r)
+		_ = read.Close()
 	})
-	for o.part.front.busy.Load() == before { // it reads the body
+	for o.part.front.busy.Load() == before { // it will read the body
 		runtime.Gosched()
 	}
 	return func() *httptest.ResponseRecorder {
-		if _, err := io.WriteString(write, body); err != nil {
+		if _, err := io.WriteString(write, body); err != nil && !errors.Is(err, io.ErrClosedPipe) {
 			o.t.Error(err)
 		}
 		_ = write.Close()
@@ -365,7 +370,9 @@ func TestEndWithoutSuccessor(t *testing.T) {
 	if out := late(); out.Code != http.StatusServiceUnavailable {
 		t.Errorf("what comes too late: status %d: %s", out.Code, out.Body)
 	}
-	in.owner.StepDown(errors.New("a record did not come back from the log in time"))
+	if err := o.part.disown(in.owner.Owner, errors.New("the owner fails late")); err != nil {
+		t.Error(err)
+	}
 	o.until(o.mine(), "nothing serves", func(s node.State) bool { return !s.Serving && o.mine().Owner() == nil })
 	o.part.front.closing.Store(false)
 	s, _ := o.mine().State()
@@ -376,6 +383,21 @@ func TestEndWithoutSuccessor(t *testing.T) {
 		t.Errorf("%s", got)
 	}
 	o.leave()
+}
+
+// A node whose server cannot be started ends, and says why.
+func TestOwnerThatCannotServe(t *testing.T) {
+	o := startOwning(t)
+	o.take()
+	o.leave()
+	o.part.root = seal.NewRoot() // does not open what the first one has sealed
+	s, _ := o.mine().State()
+	if err := o.other.HandOver(t.Context(), s.Process); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-o.ended; !strings.Contains(err.Error(), "the cell cannot be served") {
+		t.Errorf("it ended by %v", err)
+	}
 }
 
 // What was under way when another node took the state over is answered by nobody, also a

@@ -129,7 +129,8 @@ func (e *Kernel) Close() (err error) {
 }
 
 // Fatal logs a failure of the store and ends the process. It returns where the store was closed
-// since another process owns the state: what still runs then is not answered, and changes nothing.
+// and another process owns the state, or may own it: what still runs then changes nothing, and
+// its answer is withheld.
 func (e *Kernel) Fatal(err error) {
 	if errors.Is(err, store.ErrClosed) && e.Journal.Abandoned() {
 		return

@@ -136,6 +136,7 @@ function Editor({ topic, of, saved }: { topic: string; of?: SubscriptionDetail; 
   };
   const remove = async () => {
     await set("FilterPolicy", "");
+    setText("{}");
     saved();
     return "Without a filter: everything is delivered.";
   };

@@ -15,6 +15,19 @@ func (b *tab) cut(path string) {
 	b.run(command(network.SetBlockedURLs, network.SetBlockedURLsParams{URLPatterns: []*network.BlockPattern{{URLPattern: b.s.url + "/_godwit/v1/" + path + "*", Block: true}}}))
 }
 
+// hold keeps the answers of a path of the API that come from now on from the page, until it calls
+// window.held[n].
+func (b *tab) hold(path string) {
+	b.t.Helper()
+	b.run(script(`window.held = []; const ask = window.fetch; window.fetch = async (at, ...rest) => {
+		const answer = await ask(at, ...rest);
+		if (!at.includes("/v1/` + path + `?")) return answer;
+		const text = await answer.text();
+		await new Promise((go) => window.held.push(go));
+		return new Response(text);
+	}`))
+}
+
 // hide has the page take itself for one that nobody looks at, or for one that somebody does.
 func (b *tab) hide(on bool) {
 	b.t.Helper()
@@ -77,14 +90,8 @@ func TestEventBeforeAnswer(t *testing.T) {
 	b.visit("jobs")
 	eventually(t, "a stream is open", func() bool { return b.asked("/v1/events?jobs=true") > 0 })
 	b.shows("There are no jobs.")
-	b.run(script(`window.held = []; const ask = window.fetch; window.fetch = async (at, ...rest) => {
-		const answer = await ask(at, ...rest);
-		if (!at.includes("/v1/jobs?")) return answer;
-		const text = await answer.text();
-		await new Promise((go) => window.held.push(go));
-		return new Response(text);
-	}`))
-	b.run(script(`document.dispatchEvent(new Event("visibilitychange"))`)) // so it is asked again
+	b.hold("jobs")
+	b.hide(false) // so it is asked again
 	b.until("an answer is on its way", "window.held.length === 1")
 	s.own("/_godwit/v1/jobs", `{"kind":"delete","arn":"arn:aws:sqs:us-east-1:`+account+`:fulfilment"}`)
 	const done = `!!document.querySelector("tbody tr")?.textContent.includes("completed")`

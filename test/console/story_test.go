@@ -167,13 +167,7 @@ func TestLookAtOnce(t *testing.T) {
 		t.Errorf("it was looked for %d times", n)
 	}
 
-	b.run(script(`window.held = []; const ask = window.fetch; window.fetch = async (at, ...rest) => {
-		const answer = await ask(at, ...rest);
-		if (!at.includes("/v1/messages?")) return answer;
-		const text = await answer.text();
-		await new Promise((go) => window.held.push(go));
-		return new Response(text);
-	}`))
+	b.hold("messages")
 	b.press("Look")
 	b.until("the first answer is there", "window.held.length === 1")
 	send("a second order")

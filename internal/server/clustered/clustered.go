@@ -429,14 +429,13 @@ func (p *part) own(ctx context.Context, owner *replica.Owner) error {
 	if cfg.PublicURL == "" {
 		cfg.PublicURL = p.self.URL
 	}
-	var started atomic.Bool
 	s := server.New(cfg, p.log, func(ctx context.Context, deps server.Deps) (server.Parts, error) {
 		deps.World.Store = func() (store.Store, func() bool, error) { return st, p.full.Load().Low, nil }
 		deps.World.Root, deps.World.Replicated, deps.World.Exit = p.root, true, p.failed
 		deps.World.Owned = func() bool { return owner.Failed() == nil }
 		deps.World.Closed = func() { // what is still under way finds out next
-			if started.Load() { // else it is the failure to start that counts
-				owner.StepDown(errClosed)
+			if p.inner.Load() != nil { // else it has not started, which is what counts
+				owner.StepDown(errEnds)
 			}
 		}
 		deps.World.Confirmed = func(h http.Handler) http.Handler { return answer.Confirmed(owner, h) }
@@ -445,14 +444,13 @@ func (p *part) own(ctx context.Context, owner *replica.Owner) error {
 	if err := s.Start(ctx); err != nil {
 		return err
 	}
-	started.Store(true)
 	p.inner.Store(&inner{server: s, handler: answer.Confirmed(owner, s.Handler()), owner: st})
 	p.log.Info("serving", "epoch", owner.Epoch(), "took", clock.System.Now().Sub(began))
 	return nil
 }
 
-// errClosed is why a node that ends does not own the state any more.
-var errClosed = errors.New("the node ends")
+// errEnds is why a node that ends does not own the state any more.
+var errEnds = errors.New("the node ends")
 
 // errHeld reports that an owner's server does not stop.
 var errHeld = errors.New("what the node served does not end")

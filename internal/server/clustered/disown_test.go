@@ -31,6 +31,11 @@ import (
 	"godwit.dev/godwit/internal/store/space"
 )
 
+const (
+	queueURL = "http://127.0.0.1:4566/000000000000/q"
+	sendOne  = `{"QueueUrl":"` + queueURL + `","MessageBody":"x"}`
+)
+
 // owning is a node that serves what it owns, and another one beside it.
 type owning struct {
 	t     *testing.T
@@ -141,27 +146,36 @@ func (o *owning) leave() {
 	o.until(o.mine(), "the node follows", func(s node.State) bool { return !s.Own && !s.Leaving })
 }
 
-func (o *owning) request(ctx context.Context, target string, body any) *httptest.ResponseRecorder {
-	var r *http.Request
-	if form, ok := body.(url.Values); ok {
-		r = httptest.NewRequestWithContext(ctx, http.MethodPost, "/", strings.NewReader(form.Encode()))
+// newRequest is a request with a body in JSON, or a form where target is empty.
+func newRequest(ctx context.Context, target string, body io.Reader) *http.Request {
+	r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/", body)
+	r.Host, r.RemoteAddr = "127.0.0.1:4566", "127.0.0.1:1234"
+	switch {
+	case target == "":
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		return r
+	case strings.HasPrefix(target, "/"):
+		r.URL.Path = target
+	default:
+		r.Header.Set("X-Amz-Target", target)
+	}
+	r.Header.Set("Content-Type", "application/x-amz-json-1.0")
+	return r
+}
+
+func (o *owning) request(ctx context.Context, target string, body any) *httptest.ResponseRecorder {
+	var text string
+	if form, ok := body.(url.Values); ok {
+		text = form.Encode()
 	} else {
-		text, err := json.Marshal(body)
+		encoded, err := json.Marshal(body)
 		if err != nil {
 			o.t.Error(err)
 		}
-		r = httptest.NewRequestWithContext(ctx, http.MethodPost, "/", strings.NewReader(string(text)))
-		r.Header.Set("Content-Type", "application/x-amz-json-1.0")
-		if strings.HasPrefix(target, "/") {
-			r.URL.Path = target
-		} else {
-			r.Header.Set("X-Amz-Target", target)
-		}
+		text = string(encoded)
 	}
-	r.Host, r.RemoteAddr = "127.0.0.1:4566", "127.0.0.1:1234"
 	out := httptest.NewRecorder()
-	o.part.front.ServeHTTP(out, r)
+	o.part.front.ServeHTTP(out, newRequest(ctx, target, strings.NewReader(text)))
 	return out
 }
 
@@ -173,6 +187,15 @@ func (o *owning) ask(target string, body any) string {
 		o.t.Fatalf("%s %v: status %d: %s", target, body, out.Code, out.Body)
 	}
 	return out.Body.String()
+}
+
+// holds wants so many messages in the queue.
+func (o *owning) holds(messages int) {
+	o.t.Helper()
+	got := o.ask("AmazonSQS.GetQueueAttributes", map[string]any{"QueueUrl": queueURL, "AttributeNames": []string{"ApproximateNumberOfMessages"}})
+	if !strings.Contains(got, fmt.Sprintf(`"ApproximateNumberOfMessages":"%d"`, messages)) {
+		o.t.Errorf("%s", got)
+	}
 }
 
 // Of an owner that has handed over nothing runs any more: no attempt, poller, timer or long
@@ -196,7 +219,7 @@ func TestNothingIsLeftOfAnOwner(t *testing.T) {
 
 	o := startOwning(t)
 	o.take()
-	const queue, jobs = "http://127.0.0.1:4566/000000000000/q", "arn:aws:sqs:us-east-1:000000000000:jobs"
+	const jobs = "arn:aws:sqs:us-east-1:000000000000:jobs"
 	o.ask("AmazonSQS.CreateQueue", map[string]any{"QueueName": "q"})
 	o.ask("AmazonSQS.CreateQueue", map[string]any{"QueueName": "empty"})
 	o.ask("AmazonSQS.CreateQueue", map[string]any{"QueueName": "jobs"})
@@ -220,10 +243,10 @@ func TestNothingIsLeftOfAnOwner(t *testing.T) {
 	for round := range 3 {
 		o.take()
 		<-attempted
-		o.ask("AmazonSQS.SendMessage", map[string]any{"QueueUrl": queue, "MessageBody": fmt.Sprint(round)})
+		o.ask("AmazonSQS.SendMessage", map[string]any{"QueueUrl": queueURL, "MessageBody": fmt.Sprint(round)})
 		var waiting sync.WaitGroup
 		waiting.Go(func() { // until the end
-			out := o.request(t.Context(), "AmazonSQS.ReceiveMessage", map[string]any{"QueueUrl": strings.Replace(queue, "/q", "/empty", 1), "WaitTimeSeconds": 20})
+			out := o.request(t.Context(), "AmazonSQS.ReceiveMessage", map[string]any{"QueueUrl": strings.Replace(queueURL, "/q", "/empty", 1), "WaitTimeSeconds": 20})
 			if out.Code != http.StatusOK && out.Code != http.StatusServiceUnavailable {
 				t.Errorf("a long poll: status %d: %s", out.Code, out.Body)
 			}
@@ -252,10 +275,7 @@ func TestNothingIsLeftOfAnOwner(t *testing.T) {
 		}
 	}
 	o.take()
-	got := o.ask("AmazonSQS.GetQueueAttributes", map[string]any{"QueueUrl": queue, "AttributeNames": []string{"ApproximateNumberOfMessages"}})
-	if !strings.Contains(got, `"ApproximateNumberOfMessages":"3"`) {
-		t.Errorf("%s", got)
-	}
+	o.holds(3)
 	o.leave()
 }
 
@@ -266,14 +286,7 @@ func (o *owning) slowly(target, body string) (finish func() *httptest.ResponseRe
 	out, before := httptest.NewRecorder(), o.part.front.busy.Load()
 	var answered sync.WaitGroup
 	answered.Go(func() {
-		r := httptest.NewRequestWithContext(o.t.Context(), http.MethodPost, "/", read)
-		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-		if target != "" {
-			r.Header.Set("Content-Type", "application/x-amz-json-1.0")
-			r.Header.Set("X-Amz-Target", target)
-		}
-		r.Host, r.RemoteAddr = "127.0.0.1:4566", "127.0.0.1:1234"
-		o.part.front.ServeHTTP(out, r)
+		o.part.front.ServeHTTP(out, newRequest(o.t.Context(), target, read))
 		_ = read.Close()
 	})
 	for o.part.front.busy.Load() == before { // it will read the body
@@ -288,11 +301,6 @@ func (o *owning) slowly(target, body string) (finish func() *httptest.ResponseRe
 		return out
 	}
 }
-
-const (
-	queueURL = "http://127.0.0.1:4566/000000000000/q"
-	sendOne  = `{"QueueUrl":"` + queueURL + `","MessageBody":"x"}`
-)
 
 // Requests whose bodies come after another node took the state over, and after all that served
 // here has ended, are refused like others, and the process goes on: those that write, and those
@@ -339,10 +347,7 @@ func TestSlowRequestsOutliveOwner(t *testing.T) {
 		}
 	}
 	o.take()
-	got := o.ask("AmazonSQS.GetQueueAttributes", map[string]any{"QueueUrl": queueURL, "AttributeNames": []string{"ApproximateNumberOfMessages"}})
-	if !strings.Contains(got, `"ApproximateNumberOfMessages":"1"`) {
-		t.Errorf("%s", got)
-	}
+	o.holds(1)
 	o.leave()
 }
 
@@ -378,10 +383,7 @@ func TestEndWithoutSuccessor(t *testing.T) {
 	s, _ := o.mine().State()
 	o.takeOver(s.Epoch + 1)
 	o.take()
-	got := o.ask("AmazonSQS.GetQueueAttributes", map[string]any{"QueueUrl": queueURL, "AttributeNames": []string{"ApproximateNumberOfMessages"}})
-	if !strings.Contains(got, `"ApproximateNumberOfMessages":"1"`) {
-		t.Errorf("%s", got)
-	}
+	o.holds(1)
 	o.leave()
 }
 
@@ -409,12 +411,8 @@ func TestNothingIsAnsweredByAnOldOwner(t *testing.T) {
 	in := o.part.inner.Load()
 	in.owner.StepDown(errors.New("a test says so"))
 	for _, target := range []string{"AmazonSQS.SendMessage", "AmazonSQS.ReceiveMessage"} {
-		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", strings.NewReader(fmt.Sprintf(`{"QueueUrl":%q,"MessageBody":"x"}`, queueURL)))
-		r.Header.Set("Content-Type", "application/x-amz-json-1.0")
-		r.Header.Set("X-Amz-Target", target)
-		r.Host, r.RemoteAddr = "127.0.0.1:4566", "127.0.0.1:1234"
 		out := httptest.NewRecorder()
-		o.part.front.local(out, r, in) // it was let in before
+		o.part.front.local(out, newRequest(t.Context(), target, strings.NewReader(sendOne)), in) // it was let in before
 		if out.Code != http.StatusServiceUnavailable {
 			t.Errorf("%s: status %d: %s", target, out.Code, out.Body)
 		}

@@ -24,7 +24,8 @@ var errNoMemory = errors.New("no memory for the record")
 // readRecords reads the records of messages, in key order, as far as memory can be reserved for
 // them; it waits for the memory of the first one. rest are the indexes of those that were not
 // read. A record is nil if it is in rest, or does not exist, as the message was deleted or has
-// expired. Errors: ctx's; a store that cannot be read ends the process.
+// expired. Errors: ctx's; a store that cannot be read ends the process, but for one that was closed
+// as another node owns the state.
 func (e *Queues) readRecords(ctx context.Context, keys [][]byte, memory *limit.Reservation) (records [][]byte, rest []int, err error) {
 	records = make([][]byte, len(keys))
 	var granted int64 // bytes that were reserved by waiting

@@ -2,6 +2,7 @@ package cloudformation
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"godwit.dev/godwit/internal/api"
@@ -258,7 +259,7 @@ func (s *Service) describeChangeSet(_ context.Context, call *api.Call, in *Descr
 	if err != nil {
 		return nil, err
 	}
-	cut, next, err := page("DescribeChangeSet", set.Changes, func(c *stack.Change) string { return c.Logical }, in.NextToken)
+	cut, next, err := page("DescribeChangeSet", set.Changes, func(i int) string { return fmt.Sprintf("%06d", i) }, in.NextToken)
 	if err != nil {
 		return nil, err
 	}
@@ -302,7 +303,7 @@ func (s *Service) listChangeSets(_ context.Context, call *api.Call, in *ListChan
 	if err != nil {
 		return nil, bracketed(err, in.StackName)
 	}
-	cut, next, err := page("ListChangeSets", all, func(c *stacks.ChangeSet) string { return c.ID }, in.NextToken)
+	cut, next, err := page("ListChangeSets", all, func(i int) string { return fmt.Sprintf("%016x %s", all[i].Created, all[i].Name) }, in.NextToken)
 	if err != nil {
 		return nil, err
 	}

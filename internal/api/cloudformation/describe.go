@@ -4,7 +4,9 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"math"
 	"slices"
+	"sort"
 	"strconv"
 	"time"
 
@@ -18,25 +20,29 @@ import (
 // pageSize is AWS's page size.
 const pageSize = 100
 
-// page cuts the page of a token from a list.
-func page[T any](list string, items []T, key func(*T) string, token *string) (cut []T, next string, err error) {
-	return pageOf(list, items, key, token, pageSize)
+// page cuts the page of a token from a list, which is in the order of its items' positions. It
+// goes on behind the last item of the page before also if that is gone.
+func page[T any](list string, items []T, position func(i int) string, token *string) (cut []T, next string, err error) {
+	return pageOf(list, items, position, token, pageSize)
 }
 
 // pageOf is page with another page size.
-func pageOf[T any](list string, items []T, key func(*T) string, token *string, most int) (cut []T, next string, err error) {
+func pageOf[T any](list string, items []T, position func(i int) string, token *string, most int) (cut []T, next string, err error) {
 	after, ok := api.ReadToken(list, token)
 	if !ok {
 		return nil, "", invalid("Invalid NextToken")
 	}
-	if after != "" {
-		at := slices.IndexFunc(items, func(item T) bool { return key(&item) == after })
-		items = items[at+1:]
+	from := sort.Search(len(items), func(i int) bool { return position(i) > after })
+	end := min(from+most, len(items))
+	if end < len(items) {
+		next = api.NextToken(list, position(end-1))
 	}
-	if len(items) > most {
-		return items[:most], api.NextToken(list, key(&items[most-1])), nil
-	}
-	return items, "", nil
+	return items[from:end], next, nil
+}
+
+// byAge are the positions of stacks, the latest first.
+func byAge(all []stack.Stack) func(i int) string {
+	return func(i int) string { return fmt.Sprintf("%016x %s", math.MaxInt64-all[i].Created, all[i].ID) }
 }
 
 func optional(at int64) *api.Time {
@@ -102,7 +108,7 @@ func (s *Service) describeStacks(_ context.Context, call *api.Call, in *Describe
 		return out, nil
 	}
 	all := slices.DeleteFunc(s.Engine.List(call.Account, call.Region), func(s stack.Stack) bool { return s.Status == stack.DeleteComplete })
-	cut, next, err := page("DescribeStacks", all, func(s *stack.Stack) string { return s.ID }, in.NextToken)
+	cut, next, err := page("DescribeStacks", all, byAge(all), in.NextToken)
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +124,7 @@ func (s *Service) listStacks(_ context.Context, call *api.Call, in *ListStacksIn
 	if len(in.StackStatusFilter) > 0 {
 		all = slices.DeleteFunc(all, func(s stack.Stack) bool { return !slices.Contains(in.StackStatusFilter, string(s.Status)) })
 	}
-	cut, next, err := page("ListStacks", all, func(s *stack.Stack) string { return s.ID }, in.NextToken)
+	cut, next, err := page("ListStacks", all, byAge(all), in.NextToken)
 	if err != nil {
 		return nil, err
 	}
@@ -237,7 +243,7 @@ func (s *Service) listStackResources(_ context.Context, call *api.Call, in *List
 	if err != nil {
 		return nil, err
 	}
-	cut, next, err := page("ListStackResources", v.Resources, func(r *stack.Resource) string { return r.Logical }, in.NextToken)
+	cut, next, err := page("ListStackResources", v.Resources, func(i int) string { return v.Resources[i].Logical }, in.NextToken)
 	if err != nil {
 		return nil, err
 	}
@@ -254,7 +260,7 @@ func (s *Service) listStackResources(_ context.Context, call *api.Call, in *List
 
 func (s *Service) listExports(_ context.Context, call *api.Call, in *ListExportsInput) (*ListExportsOutput, error) {
 	all, owners := s.Engine.Exports(call.Account, call.Region)
-	cut, next, err := page("ListExports", all, func(o *stack.Output) string { return o.Export }, in.NextToken)
+	cut, next, err := page("ListExports", all, func(i int) string { return all[i].Export }, in.NextToken)
 	if err != nil {
 		return nil, err
 	}
@@ -270,6 +276,6 @@ func (s *Service) listImports(_ context.Context, call *api.Call, in *ListImports
 	if len(names) == 0 {
 		return nil, invalid("Export '%s' is not imported by any stack.", in.ExportName)
 	}
-	cut, next, err := page("ListImports", names, func(n *string) string { return *n }, in.NextToken)
+	cut, next, err := page("ListImports", names, func(i int) string { return names[i] }, in.NextToken)
 	return &ListImportsOutput{Imports: cut, NextToken: next}, err
 }

@@ -177,7 +177,7 @@ func (s *Service) describeStackResourceDrifts(_ context.Context, call *api.Call,
 	checked := slices.DeleteFunc(v.Resources, func(r stack.Resource) bool {
 		return r.Drift == nil || !r.Exists() || len(in.StackResourceDriftStatusFilters) > 0 && !slices.Contains(in.StackResourceDriftStatusFilters, string(r.Drift.Status))
 	})
-	cut, next, err := pageOf("DescribeStackResourceDrifts", checked, func(r *stack.Resource) string { return r.Logical }, in.NextToken, most)
+	cut, next, err := pageOf("DescribeStackResourceDrifts", checked, func(i int) string { return checked[i].Logical }, in.NextToken, most)
 	if err != nil {
 		return nil, err
 	}

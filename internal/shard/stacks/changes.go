@@ -1,6 +1,7 @@
 package stacks
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -185,10 +186,7 @@ func (m *Module) ChangeSets(account, region, name string) (all []ChangeSet, err 
 		return nil
 	})
 	slices.SortFunc(all, func(a, b ChangeSet) int {
-		if a.Created != b.Created {
-			return int(min(max(a.Created-b.Created, -1), 1))
-		}
-		return strings.Compare(a.Name, b.Name)
+		return cmp.Or(cmp.Compare(a.Created, b.Created), strings.Compare(a.Name, b.Name))
 	})
 	return all, err
 }

@@ -1,6 +1,7 @@
 package stacks
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -292,10 +293,7 @@ func (m *Module) List(account, region string) (all []stack.Stack) {
 		return nil
 	})
 	slices.SortFunc(all, func(a, b stack.Stack) int {
-		if a.Created != b.Created {
-			return int(min(max(b.Created-a.Created, -1), 1))
-		}
-		return map[bool]int{true: -1, false: 1}[a.ID < b.ID]
+		return cmp.Or(cmp.Compare(b.Created, a.Created), strings.Compare(a.ID, b.ID))
 	})
 	return all
 }
@@ -354,7 +352,7 @@ func (m *Module) Exports(account, region string) (exports []stack.Output, owners
 		}
 		return nil
 	})
-	slices.SortFunc(exports, func(a, b stack.Output) int { return map[bool]int{true: -1, false: 1}[a.Export < b.Export] })
+	slices.SortFunc(exports, func(a, b stack.Output) int { return strings.Compare(a.Export, b.Export) })
 	return exports, owners
 }
 

@@ -58,6 +58,11 @@ var (
 	service  = regexp.MustCompile(`^[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+$`)
 )
 
+// IsPrincipal reports whether a name has the form of one principal of AWS, or of a service.
+func IsPrincipal(name string) bool {
+	return service.MatchString(name) || name != "*" && new(principals).addAWS(name) == nil
+}
+
 func parsePrincipals(raw json.RawMessage) (p principals, err error) {
 	if raw[0] == '"' {
 		if all, err := text(raw); err != nil || all != "*" {

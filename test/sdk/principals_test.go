@@ -165,3 +165,37 @@ func TestPrincipalsThatAreNot(t *testing.T) {
 		})
 	}
 }
+
+// A group is no principal, whether it is there or not, and neither is what has no name of one;
+// that nobody looks for users and roles changes nothing.
+func TestWhatIsNoPrincipal(t *testing.T) {
+	ctx := t.Context()
+	for name, enforced := range map[string]bool{"enforced": true, "open": false} {
+		t.Run(name, func(t *testing.T) {
+			endpoint := startWith(t, func(c *config.Config) { c.Enforce = enforced })
+			queues, topics, functions, keys, users := client(endpoint), topicsClient(endpoint), functionsClient(endpoint), newKMS(t, endpoint, "test"), iamClient(endpoint)
+			group := *must(users.CreateGroup(ctx, &iam.CreateGroupInput{GroupName: new("staff")}))(t).Group.Arn
+			topic := createTopic(t, topics, "t")
+			createFunction(t, endpoint, functions, "f")
+			made := makeKey(t, keys, &kms.CreateKeyInput{})
+
+			_, err := queues.CreateQueue(ctx, &sqs.CreateQueueInput{QueueName: new("q"), Attributes: map[string]string{"Policy": naming(group, "sqs:*", queueARN("q"))}})
+			refused(t, err, "InvalidAttributeValue", 400, "Invalid value for the parameter Policy.")
+			_, err = topics.SetTopicAttributes(ctx, &sns.SetTopicAttributesInput{TopicArn: &topic, AttributeName: new("Policy"), AttributeValue: new(naming(group, "sns:Publish", topic))})
+			refusedWith(t, err, "InvalidParameter", "Invalid parameter: Policy Error: PrincipalNotFound")
+			_, err = users.CreateRole(ctx, &iam.CreateRoleInput{RoleName: new("r"), AssumeRolePolicyDocument: new(strings.ReplaceAll(trustRoot, "arn:aws:iam::"+account+":root", group))})
+			refusedWith(t, err, "MalformedPolicyDocument", `Invalid principal in policy: "AWS":"`+group+`"`)
+			_, err = keys.CreateKey(ctx, &kms.CreateKeyInput{Policy: new(naming(group, "kms:*", "*"))})
+			refusedWith(t, err, "MalformedPolicyDocumentException", "Policy contains a statement with one or more invalid principals.")
+			for _, who := range []string{group, queueARN("q"), "arn:aws:iam::12:root", "ann"} {
+				_, err = functions.AddPermission(ctx, permission("f", "s", who))
+				refusedWith(t, err, "InvalidParameterValueException", "The provided principal was invalid. Please check the principal and try again.")
+				_, err = keys.CreateGrant(ctx, &kms.CreateGrantInput{KeyId: made.KeyId, GranteePrincipal: &who, Operations: []kmstypes.GrantOperation{"DescribeKey"}})
+				refusedWith(t, err, "InvalidArnException", "ARN does not refer to a valid principal: "+who)
+			}
+			for _, who := range []string{"arn:aws:iam::" + account + ":root", "sns.amazonaws.com"} {
+				must(keys.CreateGrant(ctx, &kms.CreateGrantInput{KeyId: made.KeyId, GranteePrincipal: &who, Operations: []kmstypes.GrantOperation{"DescribeKey"}}))(t)
+			}
+		})
+	}
+}

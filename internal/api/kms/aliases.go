@@ -11,6 +11,7 @@ import (
 	"godwit.dev/godwit/internal/authorize"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/kms"
+	"godwit.dev/godwit/internal/policy"
 	"godwit.dev/godwit/internal/shard/keys"
 )
 
@@ -191,10 +192,13 @@ func contextOf(g *kms.Grant) map[string]string {
 	return all
 }
 
-// bind is the persisted form of a grant's principal.
+// bind is the persisted form of a grant's principal; of none that of no name.
 func (s *Service) bind(name string) (string, error) {
+	if name == "" {
+		return "", nil
+	}
 	bound, known := s.principals.BindPrincipal(name)
-	if !known {
+	if !known || !policy.IsPrincipal(name) {
 		return "", fault.Newf(fault.InvalidARN, "ARN does not refer to a valid principal: %s", name)
 	}
 	return bound, nil

@@ -11,8 +11,12 @@ import (
 // BindPolicy replaces the ARNs of users, roles and roles' sessions in a policy by unique ids.
 // unknown is the first name that does not exist; it stays.
 func (m *Module) BindPolicy(document string) (bound, unknown string) {
+	return bindPolicy(document, m.BindPrincipal)
+}
+
+func bindPolicy(document string, bind func(name string) (id string, known bool)) (bound, unknown string) {
 	bound = policy.MapPrincipals(document, func(name string) string {
-		id, known := m.BindPrincipal(name)
+		id, known := bind(name)
 		if !known && unknown == "" {
 			unknown = name
 		}
@@ -34,7 +38,7 @@ var sessionARN = regexp.MustCompile(`^arn:aws:sts::([0-9]{12}):assumed-role/([^/
 
 // BindPrincipal is the unique id of the user, role or role's session that an ARN names; any
 // other name is its own id. known is false if the user or role, or the given id, does not
-// exist.
+// exist, and for groups, which are no principals.
 func (m *Module) BindPrincipal(name string) (id string, known bool) {
 	if of := sessionARN.FindStringSubmatch(name); of != nil {
 		m.peek(of[1], func(a *iam.Account) {
@@ -50,7 +54,7 @@ func (m *Module) BindPrincipal(name string) (id string, known bool) {
 	account, kind, _, ok := iam.ParseARN(name)
 	if !ok || kind != iam.User && kind != iam.Role {
 		of, _, _ := strings.Cut(name, ":")
-		return name, !isID(of) || m.byID(of) != nil
+		return name, !isGroup(name) && (!isID(of) || m.byID(of) != nil)
 	}
 	m.peek(account, func(a *iam.Account) {
 		if e := a.ByARN(name); e != nil {
@@ -78,6 +82,12 @@ func (m *Module) ShowPrincipal(id string) string {
 	default:
 		return e.ARN()
 	}
+}
+
+// isGroup reports whether a name is the ARN of a group.
+func isGroup(name string) bool {
+	_, kind, _, ok := iam.ParseARN(name)
+	return ok && kind == iam.Group
 }
 
 // isID reports whether a text has the form of a user's or role's unique id.
@@ -115,17 +125,13 @@ type Principals struct {
 	Enforced bool
 }
 
-// BindPolicy is the module's; unknown is empty if IAM is not enforced.
+// BindPolicy is the module's; unknown is at most a group if IAM is not enforced.
 func (p Principals) BindPolicy(document string) (bound, unknown string) {
-	bound, unknown = p.Module.BindPolicy(document)
-	if !p.Enforced {
-		unknown = ""
-	}
-	return bound, unknown
+	return bindPolicy(document, p.BindPrincipal)
 }
 
-// BindPrincipal is the module's; every name is known if IAM is not enforced.
+// BindPrincipal is the module's; all but groups are known if IAM is not enforced.
 func (p Principals) BindPrincipal(name string) (id string, known bool) {
 	id, known = p.Module.BindPrincipal(name)
-	return id, known || !p.Enforced
+	return id, known || !p.Enforced && !isGroup(name)
 }

@@ -437,3 +437,28 @@ func TestLongPoll(t *testing.T) {
 		t.Errorf("short poll: %d %s after %s", r.Status, r.Body, took)
 	}
 }
+
+// Half of a surrogate pair, as is left of a text that was cut, is no character either: it is
+// refused, and does not become another one.
+func TestTextThatIsNone(t *testing.T) {
+	endpoint := start(t)
+	c := client(endpoint)
+	q := createQueue(t, c, "q")
+	for _, text := range []string{`\ud83d`, `a\uDE00`, `\ud83d\ud83d\ude00`, "a\xffb", "\xed\xa0\x80"} {
+		r := callJSON(t, endpoint, "SendMessage", `{"QueueUrl":"`+q+`","MessageBody":"`+text+`"}`)
+		if r.Status != 400 || !strings.Contains(r.Body, "#InvalidMessageContents") {
+			t.Errorf("the body %q: %d %s", text, r.Status, r.Body)
+		}
+		r = callJSON(t, endpoint, "SendMessage", `{"QueueUrl":"`+q+`","MessageBody":"b","MessageAttributes":{"a":{"DataType":"String","StringValue":"`+text+`"}}}`)
+		if r.Status != 400 || !strings.Contains(r.Body, "#InvalidParameterValueException") {
+			t.Errorf("the attribute %q: %d %s", text, r.Status, r.Body)
+		}
+		r = callJSON(t, endpoint, "SendMessageBatch", `{"QueueUrl":"`+q+`","Entries":[{"Id":"1","MessageBody":"b"},{"Id":"2","MessageBody":"`+text+`"}]}`)
+		if r.Status != 200 || !strings.Contains(r.Body, `"Successful":[{"Id":"1"`) || !strings.Contains(r.Body, `"Failed":[{"Id":"2","SenderFault":true,"Code":"InvalidMessageContents"`) {
+			t.Errorf("the entry %q: %d %s", text, r.Status, r.Body)
+		}
+	}
+	must(c.PurgeQueue(t.Context(), &sqs.PurgeQueueInput{QueueUrl: &q}))(t)
+	callJSON(t, endpoint, "SendMessage", `{"QueueUrl":"`+q+`","MessageBody":"\ud83d\ude00 \\ud83d \ufffd","Unknown":null}`)
+	equal(t, "what is text", "\U0001F600 \\ud83d \uFFFD", aws.ToString(receive(t, c, q, 1)[0].Body))
+}

@@ -17,6 +17,12 @@ func (*SendMessageInput) InPlace() {}
 // InPlace implements awsjson.InPlace, as it is for SendMessageInput.
 func (*SendMessageBatchInput) InPlace() {}
 
+// OnlyCharacters implements awsjson.OnlyCharacters: what is no character is refused.
+func (*SendMessageInput) OnlyCharacters() {}
+
+// OnlyCharacters implements awsjson.OnlyCharacters, as it is for SendMessageInput.
+func (*SendMessageBatchInput) OnlyCharacters() {}
+
 // FastDecode implements awsjson.FastDecoder.
 func (in *SendMessageInput) FastDecode(body []byte) error {
 	s := fastjson.Scan(body)

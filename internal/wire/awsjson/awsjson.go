@@ -63,6 +63,9 @@ func decodeGeneric(body []byte, in any) error {
 	if len(body) == 0 {
 		return nil
 	}
+	if _, ok := in.(OnlyCharacters); ok {
+		body = markNoCharacters(body)
+	}
 	if err := json.Unmarshal(body, in); err != nil {
 		return fault.New(fault.MalformedInput, explain(err))
 	}

@@ -23,11 +23,19 @@ func TestCallerGone(t *testing.T) {
 	if err := e.CreateTopic(t.Context(), topic.CreateTopic{ARN: to}); err != nil {
 		t.Fatal(err)
 	}
+	if _, err := e.Send(t.Context(), q, []shard.Outgoing{{Message: shardtest.NewMessage(0, "waits")}}); err != nil {
+		t.Fatal(err)
+	}
 	ctx, leave := context.WithCancel(t.Context())
 	leave()
+	commits := e.Journal.Commits()
 	for name, command := range map[string]func() error{
 		"Send": func() error {
 			_, err := e.Send(ctx, q, []shard.Outgoing{{Message: shardtest.NewMessage(1, "x")}})
+			return err
+		},
+		"Receive": func() error {
+			_, err := e.Receive(ctx, shard.ReceiveRequest{Queue: q, Max: 1})
 			return err
 		},
 		"DeleteMessages":   func() error { _, err := e.DeleteMessages(ctx, q, []string{"h"}); return err },
@@ -41,13 +49,18 @@ func TestCallerGone(t *testing.T) {
 		"InvokeAsync":      func() error { return e.InvokeAsync(ctx, q, function.Event{}) },
 		"Deliveries":       func() error { _, err := e.Deliveries(ctx, q, 1); return err },
 		"RetryNow":         func() error { _, err := e.RetryNow(ctx, q, ""); return err },
+		"RetryAllNow":      func() error { _, err := e.RetryAllNow(ctx, q); return err },
 		"Peek":             func() error { _, err := e.Peek(ctx, q, ""); return err },
 	} {
 		if err := command(); !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if g, err := e.QueueGauges(t.Context(), q); err != nil || g.Visible != 0 {
+	e.Journal.Flush()
+	if n := e.Journal.Commits() - commits; n != 0 {
+		t.Errorf("they made %d commits", n)
+	}
+	if g, err := e.QueueGauges(t.Context(), q); err != nil || g.Visible != 1 {
 		t.Errorf("%+v, %v", g, err)
 	}
 }

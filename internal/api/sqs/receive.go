@@ -24,9 +24,6 @@ func (s *Service) ReceiveMessage(ctx context.Context, call *api.Call, in *Receiv
 	if err != nil {
 		return nil, s.unlessMissing(ctx, q, err)
 	}
-	if err := ctx.Err(); err != nil { // the client is gone: lease nothing
-		return nil, err
-	}
 	traceQueue(call, "receive", tracing.Receives, q)
 	received, err := s.engine.Receive(ctx, req)
 	if err != nil {

@@ -242,6 +242,9 @@ func (e *Backlogs) RetryAllNow(ctx context.Context, sub arn.ARN) (n int, err err
 	var began int64
 	var last layout.State // how far it has come
 	for more := true; more && err == nil; {
+		if err := ctx.Err(); err != nil {
+			return n, err
+		}
 		more = false
 		err = e.withBacklog(sub, func(sh *Shard, _ *topic.Subscription, qs *queues.Queue) error {
 			now, keys := sh.Now(), qs.Machine.Keys()
@@ -293,9 +296,6 @@ func (e *Backlogs) RetryAllNow(ctx context.Context, sub arn.ARN) (n int, err err
 			}
 			return nil
 		})
-		if err == nil {
-			err = ctx.Err()
-		}
 	}
 	return n, err
 }

@@ -135,6 +135,9 @@ type Found struct {
 // OverLimit if the queue has too many messages in flight and the receive does not wait; those
 // of injected faults; ctx's.
 func (e *Queues) Receive(ctx context.Context, req ReceiveRequest) ([]Received, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	var qs *Queue
 	var received []Received
 	for range receiveRounds {

@@ -157,6 +157,9 @@ func (m *Module) change(j *running, f func()) (on bool) {
 }
 
 func (m *Module) end(j *running, s State) {
+	if s == Cancelled {
+		j.Matched -= int64(len(j.Doing)) // they are not acted on
+	}
 	j.State, j.Finished, j.Doing, j.Next = s, m.shard.Now(), nil, ""
 	if s != Failed && j.Skipped == 0 {
 		j.Error = ""
@@ -250,7 +253,6 @@ func (m *Module) step(ctx context.Context, j *running, job *Job, again bool) boo
 		case outcome == Later || outcome == Never:
 			m.failed(j, trouble, outcome == Never)
 		case j.State == Cancelling:
-			j.Matched -= int64(len(j.Doing)) // they are not acted on
 			m.end(j, Cancelled)
 		case job.Rate > 0 && !j.Last:
 			m.workIn(j, time.Duration(at)*time.Second/time.Duration(job.Rate))

@@ -1,0 +1,61 @@
+package jobs_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/shard/jobs"
+	"godwit.dev/godwit/internal/shard/kernel"
+	"godwit.dev/godwit/internal/shard/shardtest"
+	"godwit.dev/godwit/internal/store/memory"
+)
+
+// blocked is a worker that finds three things, of which only the first can be done now.
+type blocked struct{}
+
+func (blocked) Scan(context.Context, *jobs.Job, string, int) (jobs.Step, error) {
+	return jobs.Step{IDs: []string{"a", "b", "c"}, Scanned: 3, Last: true}, nil
+}
+
+func (blocked) Do(_ context.Context, _ *jobs.Job, id string, _ bool) (jobs.Outcome, func(), error) {
+	if id == "a" {
+		return jobs.DidIt, func() {}, nil
+	}
+	return jobs.Later, func() {}, errors.New("the destination is unavailable")
+}
+
+func (blocked) Permanent(error) bool { return false }
+
+// TestCancelWhileWaiting: what a cancelled job has not acted on it has not matched, also where
+// it was cancelled while it waited for its destination.
+func TestCancelWhileWaiting(t *testing.T) {
+	k := kernel.New(kernel.Options{
+		Journal: shardtest.JournalOf(t, memory.New(), nil), Clock: clock.NewVirtual(shardtest.Start), Fatal: func(err error) { t.Error(err) },
+	})
+	m := jobs.New(k, nil)
+	if err := k.Load(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := k.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	m.Start(blocked{})
+	if _, err := m.Create(jobs.Spec{ID: "x"}); err != nil {
+		t.Fatal(err)
+	}
+	k.AwaitIdle()
+	if job, err := m.Get("x"); err != nil || job.State != jobs.Running || job.Matched != 3 || job.Done != 1 {
+		t.Fatalf("while it waits: %+v, %v", job, err)
+	}
+	if _, err := m.Cancel("x"); err != nil {
+		t.Fatal(err)
+	}
+	k.AwaitIdle()
+	if job, err := m.Get("x"); err != nil || job.State != jobs.Cancelled || job.Matched != 1 || job.Done != 1 || job.Skipped != 0 {
+		t.Errorf("cancelled: %+v, %v", job, err)
+	}
+}

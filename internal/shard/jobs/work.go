@@ -104,25 +104,16 @@ func (m *Module) workIn(j *running, wait time.Duration) {
 
 // carry executes steps until the job has ended or waits.
 func (m *Module) carry(j *running) {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	stopped := m.kernel.Stopping
-	for {
-		select {
-		case <-stopped:
+	ctx := context.Background() // a step is bounded, and is not interrupted
+	for on := true; on; {
+		if stopping(m.kernel.Stopping) {
 			m.shard.View(func() { j.working = false })
 			return
-		default:
 		}
-		job, again := m.snapshot(j)
-		if len(job.Doing) == 0 {
-			if !m.scan(ctx, j, &job) {
-				return
-			}
-			continue
-		}
-		if !m.step(ctx, j, &job, again) {
-			return
+		if job, again := m.snapshot(j); len(job.Doing) == 0 {
+			on = m.scan(ctx, j, &job)
+		} else {
+			on = m.step(ctx, j, &job, again)
 		}
 	}
 }

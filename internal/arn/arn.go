@@ -83,6 +83,9 @@ func (a ARN) Own() ARN {
 // IsZero reports whether a names nothing.
 func (a ARN) IsZero() bool { return a == ARN{} }
 
+// Root names an account's root user, as which policies name the account.
+func Root(account string) ARN { return ARN{Service: "iam", Account: account, Resource: "root"} }
+
 // Queue names an SQS queue.
 func Queue(region, account, name string) ARN {
 	return ARN{Service: "sqs", Region: region, Account: account, Resource: name}

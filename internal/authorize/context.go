@@ -212,8 +212,5 @@ func ServiceCaller(names ...string) *caller.Caller {
 
 // RootOf is the root of an account.
 func RootOf(account string) *caller.Caller {
-	return &caller.Caller{Kind: caller.Root, Account: account, ARN: RootARN(account), ID: account}
+	return &caller.Caller{Kind: caller.Root, Account: account, ARN: arn.Root(account).String(), ID: account}
 }
-
-// RootARN is the ARN of an account's root, which policies use for the account.
-func RootARN(account string) string { return "arn:" + arn.Partition + ":iam::" + account + ":root" }

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/consume"
 	"godwit.dev/godwit/internal/deliver/envelope"
 	"godwit.dev/godwit/internal/queue/message"
@@ -140,7 +141,7 @@ func (d *delivery) send(ctx context.Context, r *Request) Outcome {
 // subscriber are the names of the subscriber in policies.
 func subscriber(d *shard.Delivery) []string {
 	owner := d.Subscription.Owner
-	return []string{d.Subscription.Principal(), owner, "arn:aws:iam::" + owner + ":root"}
+	return []string{d.Subscription.Principal(), owner, arn.Root(owner).String()}
 }
 
 // request prepares an attempt. What leaves this process is rendered and signed here, before

@@ -42,7 +42,7 @@ func Principal(who string) json.RawMessage {
 	case who == "*":
 		return marshal(who)
 	case account.MatchString(who):
-		return marshal(map[string]string{"AWS": "arn:aws:iam::" + who + ":root"})
+		return marshal(map[string]string{"AWS": arn.Root(who).String()})
 	case strings.Contains(who, ".") && !strings.HasPrefix(who, "arn:"):
 		return marshal(map[string]string{"Service": who})
 	default:

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"godwit.dev/godwit/internal/arn"
 )
 
 // PolicyName is the name of a key's only policy.
@@ -74,7 +76,7 @@ func DefaultPolicy(account string) string {
 }
 
 func root(account string) map[string]string {
-	return map[string]string{"AWS": "arn:aws:iam::" + account + ":root"}
+	return map[string]string{"AWS": arn.Root(account).String()}
 }
 
 // managedPolicy allows all identities of the account to use the key, but only through its

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"maps"
 	"slices"
+
+	"godwit.dev/godwit/internal/arn"
 )
 
 // Errors of edits.
@@ -35,7 +37,7 @@ func Add(doc, id string, g Grant) (string, error) {
 	}
 	s := grantStatement{Sid: g.Sid, Effect: "Allow", Action: g.Actions, Resource: g.Resource}
 	for _, account := range g.Accounts {
-		s.Principal.AWS = append(s.Principal.AWS, "arn:aws:iam::"+account+":root")
+		s.Principal.AWS = append(s.Principal.AWS, arn.Root(account).String())
 	}
 	text, err := json.Marshal(s)
 	if err != nil {

@@ -4,8 +4,7 @@ import (
 	"crypto/subtle"
 	"errors"
 
-	"godwit.dev/godwit/internal/arn"
-	"godwit.dev/godwit/internal/caller"
+	"godwit.dev/godwit/internal/authorize"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/sigv4"
@@ -38,13 +37,9 @@ func chain(first, second credentials) credentials {
 
 // rootKey has the access key of the account's root, if there is one.
 func rootKey(cfg config.Config) func(accessKey, sessionToken string) (sigv4.Credential, error) {
-	credential := sigv4.Credential{
-		Secret: cfg.Root.Secret,
-		Caller: &caller.Caller{
-			Kind: caller.Root, Account: cfg.Account, ARN: "arn:" + arn.Partition + ":iam::" + cfg.Account + ":root",
-			ID: cfg.Account, AccessKey: cfg.Root.AccessKeyID,
-		},
-	}
+	who := authorize.RootOf(cfg.Account)
+	who.AccessKey = cfg.Root.AccessKeyID
+	credential := sigv4.Credential{Secret: cfg.Root.Secret, Caller: who}
 	return func(accessKey, sessionToken string) (sigv4.Credential, error) {
 		switch {
 		case cfg.Root.Secret == "" || subtle.ConstantTimeCompare([]byte(accessKey), []byte(cfg.Root.AccessKeyID)) == 0:

@@ -153,7 +153,7 @@ func (t *Topic) intern(owner string) string {
 // internPrincipal is a principal, shared by consecutive subscriptions to a topic; nil for the
 // account's root.
 func (t *Topic) internPrincipal(owner, principal string) *string {
-	if principal == "" || principal == rootOf(owner) {
+	if principal == "" || arn.Root(owner).Names(principal) {
 		return nil
 	}
 	if t.principal == nil || *t.principal != principal {
@@ -161,8 +161,6 @@ func (t *Topic) internPrincipal(owner, principal string) *string {
 	}
 	return t.principal
 }
-
-func rootOf(account string) string { return "arn:" + arn.Partition + ":iam::" + account + ":root" }
 
 // deadLetters is a copy of a queue's ARN that does not keep a whole document in memory, shared
 // by consecutive subscriptions to a topic.

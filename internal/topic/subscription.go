@@ -131,7 +131,7 @@ func (sub *Subscription) effective() retry.Effective {
 // Principal is the ARN of the subscriber.
 func (sub *Subscription) Principal() string {
 	if sub.principal == nil {
-		return rootOf(sub.Owner)
+		return arn.Root(sub.Owner).String()
 	}
 	return *sub.principal
 }

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"strings"
 
+	"godwit.dev/godwit/internal/authorize"
 	"godwit.dev/godwit/internal/caller"
 	"godwit.dev/godwit/internal/iam"
 	"godwit.dev/godwit/internal/sigv4"
@@ -84,11 +85,6 @@ func userCaller(u *iam.Entity, accessKey string) *caller.Caller {
 	}
 }
 
-// RootCaller is the root of an account.
-func RootCaller(account, accessKey string) *caller.Caller {
-	return &caller.Caller{Kind: caller.Root, Account: account, ARN: "arn:aws:iam::" + account + ":root", ID: account, AccessKey: accessKey}
-}
-
 // RoleSessionARN is the ARN of a role's session, which has the role's name without its
 // path.
 func RoleSessionARN(account, role, session string) string {
@@ -129,7 +125,7 @@ func (m *Module) callerOf(s *Session) (*caller.Caller, error) {
 	case of != nil:
 		c = userCaller(of, "")
 	default:
-		c = RootCaller(s.Account, "")
+		c = authorize.RootOf(s.Account)
 	}
 	c.Kind, c.AccessKey, c.Issued, c.SourceIdentity = s.Kind, s.AccessKey, s.Issued, s.Source
 	if len(s.Tags) > 0 {

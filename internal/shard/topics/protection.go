@@ -105,13 +105,11 @@ func (e *Topics) audit(t arn.ARN, p *publication.Publication) {
 // own.
 func namesOf(t arn.ARN, c *caller.Caller) []string {
 	if c == nil {
-		return []string{rootOf(t.Account), t.Account}
+		return []string{arn.Root(t.Account).String(), t.Account}
 	}
 	names := append([]string{c.ARN, c.PolicyARN()}, c.Services...)
 	if c.Account != "" {
-		names = append(names, c.Account, rootOf(c.Account))
+		names = append(names, c.Account, arn.Root(c.Account).String())
 	}
 	return names
 }
-
-func rootOf(account string) string { return "arn:aws:iam::" + account + ":root" }

@@ -116,7 +116,7 @@ func (s *Sources) shown(i *sources.Info) Source {
 	v, m, l := &i.Verification, &i.Mapping, &i.Limits
 	out := Source{
 		Name: i.Name, Path: "/in/" + i.Name, Target: i.Target, Secrets: i.Secrets, Paused: i.Paused,
-		Owner: "arn:" + arn.Partition + ":iam::" + i.Account + ":root",
+		Owner: arn.Root(i.Account).String(),
 		Verification: Verification{
 			string(v.Kind), v.Tolerance, v.Header, v.Algorithm, v.Encoding, v.Prefix, v.TimestampHeader, v.IDHeader, all(v.Topics), all(v.Origins),
 		},

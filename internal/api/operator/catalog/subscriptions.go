@@ -48,7 +48,7 @@ type Owed struct {
 // Attempt is one attempt at a delivery.
 type Attempt struct {
 	At        time.Time `json:"at"`
-	Outcome   string    `json:"outcome" enum:"success,client-error,server-error,expired"`
+	Outcome   string    `json:"outcome" enum:"success,client-error,server-error"`
 	Status    int       `json:"status" doc:"The HTTP status; 0 where there is none."`
 	LatencyMs float64   `json:"latencyMs" doc:"Real time, also on a virtual clock."`
 	Detail    string    `json:"detail" doc:"Why it failed, in a few words."`

@@ -15,6 +15,7 @@ import (
 	"godwit.dev/godwit/internal/caller"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/kms"
+	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/queue"
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/seal"
@@ -121,9 +122,9 @@ func encryptUnder(m *message.Message, name string, how byte, with dataKey) (err 
 		// The header, which is authenticated with the ciphertext, and the ciphertext are one
 		// allocation.
 		out := make([]byte, 0, 1+2*binary.MaxVarintLen32+len(name)+len(with.blob)+len(plaintext)+seal.Overhead)
-		out = appendText(append(out, how), name)
+		out = mutation.AppendText(append(out, how), name)
 		if how == underKMS {
-			out = appendText(out, string(with.blob))
+			out = mutation.AppendText(out, with.blob)
 		}
 		return with.sealer.AppendSealed(out, plaintext, seal.Context("message", string(out)))
 	})
@@ -135,18 +136,6 @@ var plaintexts = sync.Pool{New: func() any { return new([]byte) }}
 
 // keptPlaintext is the largest buffer that is returned to the pool, in bytes.
 const keptPlaintext = 64 << 10
-
-func appendText(dst []byte, text string) []byte {
-	return append(binary.AppendUvarint(dst, uint64(len(text))), text...)
-}
-
-func takeText(p []byte) (text string, rest []byte, ok bool) {
-	n, w := binary.Uvarint(p)
-	if w <= 0 || n > uint64(len(p)-w) {
-		return "", nil, false
-	}
-	return string(p[w : w+int(n)]), p[w+int(n):], true
-}
 
 // use is a use of a key for the messages of a queue or a topic.
 type use struct {
@@ -258,7 +247,7 @@ func (e *Messages) decrypt(m *message.Message, reuse time.Duration, allowed func
 	if len(m.Cipher) == 0 {
 		return errMessage
 	}
-	name, rest, ok := takeText(m.Cipher[1:])
+	name, rest, ok := mutation.TakeText(m.Cipher[1:])
 	if !ok {
 		return errMessage
 	}
@@ -267,7 +256,7 @@ func (e *Messages) decrypt(m *message.Message, reuse time.Duration, allowed func
 	case underStore:
 	case underKMS:
 		var blob string
-		if blob, rest, ok = takeText(rest); !ok {
+		if blob, rest, ok = mutation.TakeText(rest); !ok {
 			return errMessage
 		}
 		of, err := arn.Parse(name)

@@ -40,13 +40,6 @@ type Grant struct {
 	Equals     map[string]string `json:"equals,omitempty"`
 }
 
-// GrantOperations are the operations that a grant can allow.
-var GrantOperations = []string{
-	"Decrypt", "Encrypt", "GenerateDataKey", "GenerateDataKeyWithoutPlaintext", "ReEncryptFrom", "ReEncryptTo", "Sign", "Verify",
-	"GetPublicKey", "CreateGrant", "RetireGrant", "DescribeKey", "GenerateDataKeyPair", "GenerateDataKeyPairWithoutPlaintext",
-	"GenerateMac", "VerifyMac", "DeriveSharedSecret",
-}
-
 // Errors of aliases and grants.
 var (
 	ErrNoAlias        = fault.NewRule(fault.KMSNotFound, "kms: no such alias")                         // its ARN

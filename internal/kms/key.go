@@ -30,19 +30,18 @@ const (
 
 // Bounds. Source: KMS's documentation.
 const (
-	MaxAliases       = 50     // of a key
-	MaxGrants        = 50_000 // of a key
-	MaxTags          = 50     // of a key
-	MaxPolicy        = 32_768 // bytes
-	MinWindow        = 7      // days until a deletion
-	MaxWindow        = 30
-	MinRotation      = 90 // days of a rotation's period
-	MaxRotation      = 2560
-	DefaultRotation  = 365
-	MaxOnDemand      = 10  // rotations on demand of a key
-	managedRotation  = 365 // days, of keys of ManagerAWS
-	hoursInDay       = 24
-	formatOfMaterial = 64 // digits of a material's id
+	MaxAliases      = 50     // of a key
+	MaxGrants       = 50_000 // of a key
+	MaxTags         = 50     // of a key
+	MaxPolicy       = 32_768 // bytes
+	MinWindow       = 7      // days until a deletion
+	MaxWindow       = 30
+	MinRotation     = 90 // days of a rotation's period
+	MaxRotation     = 2560
+	DefaultRotation = 365
+	MaxOnDemand     = 10  // rotations on demand of a key
+	managedRotation = 365 // days, of keys of ManagerAWS
+	hoursInDay      = 24
 )
 
 // Material is a secret of a key; the last one is current, and the others still decrypt.

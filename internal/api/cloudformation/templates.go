@@ -14,9 +14,6 @@ import (
 	"godwit.dev/godwit/internal/stack/template"
 )
 
-// maxTemplate bounds a template in a request, in bytes.
-const maxTemplate = 51_200
-
 func invalid(format string, args ...any) error {
 	return fault.Newf(fault.ValidationFailed, format, args...)
 }
@@ -38,8 +35,8 @@ func (s *Service) text(ctx context.Context, body, url *string) ([]byte, error) {
 		return s.fetch(ctx, *url, "TemplateURL", document.MaxBytes)
 	case body == nil:
 		return nil, nil
-	case len(*body) > maxTemplate:
-		return nil, invalid("1 validation error detected: Value at 'templateBody' failed to satisfy constraint: Member must have length less than or equal to %d", maxTemplate)
+	case len(*body) > document.MaxInline:
+		return nil, invalid("1 validation error detected: Value at 'templateBody' failed to satisfy constraint: Member must have length less than or equal to %d", document.MaxInline)
 	}
 	return []byte(*body), nil
 }

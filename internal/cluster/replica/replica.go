@@ -71,9 +71,6 @@ func (r *Replica) publish() {
 	r.latest.Store(&f)
 }
 
-// Next is the position of the record that is to be applied next, after a start.
-func (r *Replica) Next() uint64 { return r.Fence().Position + 1 }
-
 // Position is that of the latest record that was applied or skipped.
 func (r *Replica) Position() uint64 {
 	r.mu.Lock()

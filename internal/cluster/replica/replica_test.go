@@ -30,7 +30,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // follow has a replica follow its log until the test ends.
 func follow(t testing.TB, r *replica.Replica, log *simulated.Node) {
 	t.Helper()
-	reader, err := log.Read(t.Context(), r.Next())
+	reader, err := log.Read(t.Context(), r.Position()+1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -337,11 +337,11 @@ func TestReopen(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		reader, err := way.Read(t.Context(), r.Next())
+		reader, err := way.Read(t.Context(), r.Position()+1)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for p := r.Next(); p <= uint64(stop); p++ {
+		for p := r.Position() + 1; p <= uint64(stop); p++ {
 			position, data, err := reader.Next(t.Context())
 			if err != nil || position != p {
 				t.Fatalf("position %d, %v; want %d", position, err, p)

@@ -211,7 +211,7 @@ func (w *world) read(n *simNode) {
 
 func (w *world) readOne(n *simNode) bool {
 	if n.reader == nil {
-		reader, err := n.way.Read(w.t.Context(), n.replica.Next())
+		reader, err := n.way.Read(w.t.Context(), n.replica.Position()+1)
 		if err != nil {
 			return errors.Is(err, replog.ErrTrimmed) && w.copy(n) // else it is cut off
 		}

@@ -20,10 +20,9 @@ var everywhere = sentences{
 	accounts.ErrTopics:   "The account has as many topics as it may have: %d.",
 	accounts.ErrStorage:  "The messages of the account take as many bytes as they may: %d.",
 
-	limit.ErrFull:              "The server holds as much as it may for other requests. Try again later.",
-	kernel.ErrFull:             "The disk has too little free space to accept messages. Receives and deletes go on; free space, or move the data directory.",
-	transfer.ErrDiskFull:       "The disk has too little free space.",
-	transfer.ErrNoSubscription: "Subscription does not exist",
+	limit.ErrFull:        "The server holds as much as it may for other requests. Try again later.",
+	kernel.ErrFull:       "The disk has too little free space to accept messages. Receives and deletes go on; free space, or move the data directory.",
+	transfer.ErrDiskFull: "The disk has too little free space.",
 
 	faults.ErrUnavailable: "The service is unavailable.",
 	faults.ErrThrottled:   "Rate exceeded.",

@@ -543,7 +543,7 @@ func (s sink) Open(dest arn.ARN) (*queues.Queue, error) {
 	sh := s.e.shardOfSubscription(dest)
 	sub, ok := sh.Topics.Subscription(dest)
 	if !ok {
-		return nil, transfer.ErrNoSubscription
+		return nil, topic.ErrNoSubscription
 	}
 	return sh.OpenBacklog(sub), nil
 }

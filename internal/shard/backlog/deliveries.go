@@ -12,7 +12,6 @@ import (
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard/kernel"
 	"godwit.dev/godwit/internal/shard/queues"
-	"godwit.dev/godwit/internal/shard/transfer"
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/topic"
 )
@@ -20,7 +19,7 @@ import (
 // Attempt is one try to deliver a message to a subscription's endpoint.
 type Attempt struct {
 	At      time.Time     `json:"at"`      // when it began
-	Outcome string        `json:"outcome"` // "success", "client-error", "server-error", "expired"
+	Outcome string        `json:"outcome"` // "success", "client-error", "server-error"
 	Status  int           `json:"status"`  // HTTP status; 0 where there is none
 	Detail  string        `json:"detail"`  // why it failed, in a few words; no body, no secret
 	Latency time.Duration `json:"latency"`
@@ -130,7 +129,7 @@ func (e *Backlogs) DeliveriesFrom(ctx context.Context, sub arn.ARN, from Deliver
 		}
 	}
 	if !ok && len(infos) == 0 {
-		return nil, nil, transfer.ErrNoSubscription
+		return nil, nil, topic.ErrNoSubscription
 	}
 	return infos, more, nil
 }

@@ -4,8 +4,7 @@ import "godwit.dev/godwit/internal/fault"
 
 // What commands are refused for, with the fields of each.
 var (
-	ErrNoSubscription = fault.NewRule(fault.NotFound, "transfer: no such subscription")
-	ErrDiskFull       = fault.NewRule(fault.Unavailable, "transfer: the disk is short of space")
+	ErrDiskFull = fault.NewRule(fault.Unavailable, "transfer: the disk is short of space")
 
 	// Of move tasks.
 	ErrMoveResource = fault.NewRule(fault.ResourceNotFound, "transfer: no such queue to move messages from or to") // the parameter

@@ -92,14 +92,26 @@ func (s *Server) serve(parts Parts) {
 	if s.secure != nil {
 		clients = tls.NewListener(clients, s.secure.Config())
 	}
+	s.serveUntilStopped("HTTP", "HTTP server", srv, func() error { return srv.Serve(clients) })
+}
+
+// drainable is an *http.Server or an *http1.Server.
+type drainable interface {
+	Shutdown(ctx context.Context) error
+	Close() error
+}
+
+// serveUntilStopped runs serve until the server stops, which drains srv, and then cuts off what
+// is left. An earlier end is a failure of what.
+func (s *Server) serveUntilStopped(what, name string, srv drainable, serve func() error) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		if err := srv.Serve(clients); !errors.Is(err, http.ErrServerClosed) {
-			s.fail(fmt.Errorf("serving HTTP: %w", err))
+		if err := serve(); !errors.Is(err, http.ErrServerClosed) {
+			s.fail(fmt.Errorf("serving %s: %w", what, err))
 		}
 	}()
-	s.stack.Push("HTTP server", func(ctx context.Context) error {
+	s.stack.Push(name, func(ctx context.Context) error {
 		err := srv.Shutdown(ctx)
 		if err != nil {
 			err = errors.Join(err, srv.Close())
@@ -124,19 +136,11 @@ func (s *Server) serveAt(who string, l net.Listener, h http.Handler) {
 	other := s.httpServer(h)
 	s.limits.watch(other)
 	srv := http1.New(h, other)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
-			s.fail(fmt.Errorf("serving %s: %w", who, err))
+	s.serveUntilStopped(who, who+"' HTTP server", srv, func() error {
+		err := srv.Serve(l)
+		if errors.Is(err, net.ErrClosed) { // by the listener's owner
+			return http.ErrServerClosed
 		}
-	}()
-	s.stack.Push(who+"' HTTP server", func(ctx context.Context) error {
-		err := srv.Shutdown(ctx)
-		if err != nil {
-			err = errors.Join(err, srv.Close())
-		}
-		<-done
 		return err
 	})
 }

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"net"
@@ -120,21 +119,7 @@ func (s *Server) serveOperators(ctx context.Context, parts Parts) error {
 		}
 		mux.ServeHTTP(w, r)
 	})))
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		if err := srv.Serve(http1.Framed(l)); !errors.Is(err, http.ErrServerClosed) {
-			s.fail(fmt.Errorf("serving operators: %w", err))
-		}
-	}()
-	s.stack.Push("operators' HTTP server", func(ctx context.Context) error {
-		err := srv.Shutdown(ctx)
-		if err != nil {
-			err = errors.Join(err, srv.Close())
-		}
-		<-done
-		return err
-	})
+	s.serveUntilStopped("operators", "operators' HTTP server", srv, func() error { return srv.Serve(http1.Framed(l)) })
 	s.log.Info("operators", "listen", l.Addr().String())
 	return nil
 }

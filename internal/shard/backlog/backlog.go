@@ -397,18 +397,6 @@ func (e *Backlogs) MoveOut(ctx context.Context, l *Lease, m *message.Message, in
 // field, in bytes.
 var ErrTooLong = fault.NewRule(fault.InvalidParameter, "backlog: the message is too long for the queue")
 
-// freshOf is the message that a FIFO queue has to deduplicate; nil: none. Dead letters are not
-// deduplicated, so that none is lost. A standard queue does not get the deduplication ID.
-func freshOf(dest arn.ARN, m *message.Message, state DeliveryState) *message.Message {
-	if m != nil && !dest.FIFO() {
-		m.Dedup = ""
-	}
-	if state == DeliveryDeadLetter {
-		return nil
-	}
-	return m
-}
-
 // ForStandard removes from a topic's message what a standard queue does not get: the
 // deduplication ID and, as with AWS, the group of a FIFO topic.
 func ForStandard(m *message.Message, topic arn.ARN) {
@@ -418,13 +406,21 @@ func ForStandard(m *message.Message, topic arn.ARN) {
 	}
 }
 
-// incoming is the entry of m into the queue dest, by which delivery d ends in a state.
+// incoming is the entry of m into the queue dest, by which delivery d ends in a state. It removes
+// from m what dest does not get.
 func (e *Backlogs) incoming(d *Delivery, dest arn.ARN, m *message.Message, state DeliveryState) transfer.Incoming {
-	// A dead letter keeps its group, so that it can be redriven into it.
-	if t, _, _ := d.Subscription.ARN.SplitSubscription(); m != nil && !dest.FIFO() && state != DeliveryDeadLetter {
-		ForStandard(m, t)
+	in := transfer.Incoming{To: dest, Fresh: m, Enter: e.newArrival(d, dest, m, state)}
+	switch {
+	case state == DeliveryDeadLetter:
+		in.Fresh = nil // no dead letter is lost as a duplicate
+		if !dest.FIFO() {
+			m.Dedup = "" // it keeps its group, so that it can be redriven into it
+		}
+	case !dest.FIFO():
+		topic, _, _ := d.Subscription.ARN.SplitSubscription()
+		ForStandard(m, topic)
 	}
-	return transfer.Incoming{To: dest, Fresh: freshOf(dest, m, state), Enter: e.newArrival(d, dest, m, state)}
+	return in
 }
 
 // newArrival makes m, the message of delivery d, an arrival at the queue dest, if the queue's

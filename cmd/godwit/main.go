@@ -1,5 +1,6 @@
-// Command godwit serves the wire APIs of SNS and SQS on one port and delivers
-// what it has acknowledged. Without arguments it is "godwit dev".
+// Command godwit serves the wire APIs of SQS, SNS, Lambda, Firehose, CloudWatch, CloudFormation,
+// IAM and KMS on one port, and delivers what it has acknowledged. Without arguments it is "godwit
+// dev".
 package main
 
 import (

@@ -18,7 +18,7 @@ import (
 //
 //	shard 'L' 'f' account/region/name                → version, JSON of functionRecord
 //	shard 'L' 'v' account/region/name 0x00 number    → version, JSON of versionRecord
-//	shard 'L' 'a' account/region/name 0x00 alias     → version, JSON of aliasRecord
+//	shard 'L' 'a' account/region/name 0x00 alias     → version, JSON of Alias
 //
 // shard is 2 bytes and number 8, big-endian. No name has a slash or a zero byte, so that keys
 // sort by account, region, name, and each kind of a function's records is one range.

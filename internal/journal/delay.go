@@ -11,9 +11,11 @@ import (
 // soon, as the commit_delay of PostgreSQL does.
 type commitDelay struct {
 	expectedWaiters atomic.Int32 // waiters of the latest commit, and of the one open meanwhile
-	skip            int          // how many more commits are not delayed
-	skipped         int          // what skip was set to last: it doubles while no caller comes
 	replicated      bool         // a commit costs several machines some milliseconds each
+
+	// Only the journal's goroutine uses them.
+	skip    int // how many more commits are not delayed
+	skipped int // what skip was set to last: it doubles while no caller comes
 }
 
 // bounds are how many waiters a commit is delayed for at most, and for how long. A replicated

@@ -1,8 +1,8 @@
 // Package journal is the only writer of the store: every change, of all modules, is appended
 // to a stream here, and the journal applies it and makes it durable.
 //
-// A stream is an ordered sequence of changes with one owner: a shard, or a part of the
-// monitoring. What callers of all streams append while the previous commit is being made
+// A stream is an ordered sequence of changes with one owner: one of the 64 shards, or a module
+// whose state is not split, such as metrics or identities. What callers of all streams append while the previous commit is being made
 // durable becomes one commit: it is visible as a whole or not at all, survives a crash as a
 // whole or not at all, and costs one sync. Within it each stream's changes are one framed
 // batch, with a checksum, the stream's number, its epoch and a sequence without gaps. The
@@ -89,7 +89,7 @@ type Journal struct {
 	spare    sync.Pool  // of *mutation.Batch
 	guard    *poison.Guard
 
-	delay commitDelay // only run uses it
+	delay commitDelay
 
 	wake    chan struct{}
 	stop    chan struct{}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -217,7 +218,7 @@ func (f freeSpace) checks() []admin.Check {
 	}
 	return []admin.Check{{Name: "disk", Failing: func(context.Context) error {
 		if ok, why := f.guard.Health(); !ok {
-			return fmt.Errorf("%s", why)
+			return errors.New(why)
 		}
 		return nil
 	}}, {Name: "store", Failing: func(context.Context) error { return f.damage() }}}

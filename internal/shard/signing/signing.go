@@ -1,4 +1,4 @@
-// Package signing is the module of the keys that sign envelopes.
+// Package signing stores the keys that sign envelopes.
 package signing
 
 import (
@@ -19,13 +19,14 @@ import (
 // replays in shard 0 begin alike and are shorter.
 var signingPrefix = keyspace.Shard(0, keyspace.SigningKeys)
 
-// Keys is the module of the keys that sign envelopes.
+// Keys stores the keys that sign envelopes, in shard 0. It has no state in memory, and so is no
+// kernel.Module.
 type Keys struct {
 	kernel *kernel.Kernel
 	sealer *seal.Sealer
 }
 
-// New makes the module; it has no state in memory. A nil sealer leaves keys in clear.
+// New makes Keys. A nil sealer leaves keys in clear.
 func New(k *kernel.Kernel, sealer *seal.Sealer) *Keys { return &Keys{k, sealer} }
 
 // SigningKeys are all keys stored by PutSigningKey, by id. Keys that earlier versions have

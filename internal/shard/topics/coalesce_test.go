@@ -38,7 +38,7 @@ func hold[T any](l *coalesce.Coalescer[T], t arn.ARN) (release func(reach int)) 
 	return func(n int) { reach <- n }
 }
 
-// coalescing is a directWorld whose publishers are held up until leave, so that they gather.
+// coalescing is a shardtest.Direct whose publishers are held up until leave, so that they gather.
 type coalescing struct {
 	*shardtest.Direct
 	leave func(reach int)

@@ -118,6 +118,8 @@ func (o *owning) until(n *node.Node, what string, stands func(node.State) bool) 
 		}
 		select {
 		case <-changed:
+		case err := <-o.ended:
+			o.t.Fatalf("%s: a node has ended: %v", what, err)
 		case <-ctx.Done():
 			o.t.Fatalf("%s: not within a minute; %+v", what, s)
 		}

@@ -52,7 +52,9 @@ type Kernel struct {
 
 	Draining  chan struct{}
 	drainOnce sync.Once
-	Stopping  chan struct{}
+	Running   context.Context // ends when Stopping is closed
+	Stopping  <-chan struct{}
+	stop      context.CancelFunc
 	stopOnce  sync.Once
 
 	startMu    sync.Mutex // guards the closing of Stopping, and what follows
@@ -67,8 +69,10 @@ func New(o Options) *Kernel {
 	}
 	e := &Kernel{
 		Store: o.Journal.Reader(), Clock: o.Clock, Logger: o.Logger, Config: o, Journal: o.Journal,
-		Draining: make(chan struct{}), Stopping: make(chan struct{}),
+		Draining: make(chan struct{}),
 	}
+	e.Running, e.stop = context.WithCancel(context.Background())
+	e.Stopping = e.Running.Done()
 	e.idle = sync.NewCond(&e.startMu)
 	for id := range e.All {
 		e.All[id] = newShard(uint16(id), e)
@@ -115,7 +119,7 @@ func (e *Kernel) Close() (err error) {
 	e.Drain()
 	e.stopOnce.Do(func() {
 		e.startMu.Lock()
-		close(e.Stopping)
+		e.stop()
 		e.startMu.Unlock()
 		e.AwaitIdle()
 		for _, sh := range e.allShards() {
@@ -157,8 +161,9 @@ func ShardNumber(a arn.ARN) uint16 {
 	return uint16((h ^ h>>32) % Shards)
 }
 
-// GoBackground runs f in a goroutine that Close waits for, unless the kernel is stopping. It
-// holds the clock, so that virtual time stands still meanwhile.
+// GoBackground runs f in a goroutine that Close waits for, unless the kernel is stopping. What
+// may take long in f is given Running. It holds the clock, so that virtual time stands still
+// meanwhile.
 func (e *Kernel) GoBackground(f func()) {
 	e.startMu.Lock()
 	defer e.startMu.Unlock()

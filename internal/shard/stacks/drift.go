@@ -82,12 +82,10 @@ func (m *Module) detect(c *comparison) {
 	m.kernel.GoBackground(func() {
 		found := map[string]stack.Drift{}
 		for _, r := range c.of {
-			select {
-			case <-m.kernel.Stopping:
+			found[r.Logical] = m.reader.Compare(m.kernel.Running, r)
+			if m.kernel.Running.Err() != nil {
 				return // the next start begins it again
-			default:
 			}
-			found[r.Logical] = m.reader.Compare(context.Background(), r)
 		}
 		_ = m.shard.RunDurable(func(*kernel.Tx) error {
 			if e := m.byID[c.stack]; e != nil {

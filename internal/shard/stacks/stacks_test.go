@@ -217,3 +217,58 @@ func TestForgotten(t *testing.T) {
 		}
 	}
 }
+
+// stuck is a worker whose steps fail by the end of their context only.
+type stuck struct{ begun chan *stacks.Task }
+
+func (w stuck) Do(ctx context.Context, t *stacks.Task) (o stack.Outcome, later time.Duration) {
+	w.begun <- t
+	<-ctx.Done()
+	return stack.Outcome{Reason: ctx.Err().Error()}, 0
+}
+
+func (w stuck) Compare(ctx context.Context, _ *stacks.Reading) stack.Drift {
+	w.begun <- nil
+	<-ctx.Done()
+	return stack.Drift{Status: stack.NotChecked}
+}
+
+// A step, or a comparison, that does not end is cut off by the end of the kernel, and begins again
+// with the next start: it has not failed.
+func TestCutOff(t *testing.T) {
+	st, s := memory.New(), sealer(t)
+	with(t, st, s, func(_ *kernel.Kernel, m *stacks.Module) {
+		w := stuck{make(chan *stacks.Task, 1)}
+		m.Start(w)
+		if _, err := m.Create(t.Context(), creation(t, 1)); err != nil {
+			t.Fatal(err)
+		}
+		if step := <-w.begun; step.Again {
+			t.Error("it was taken before")
+		}
+	})
+	with(t, st, s, func(k *kernel.Kernel, m *stacks.Module) {
+		w := &maker{there: map[string]bool{}}
+		m.Start(w)
+		if v := awaitIdle(t, k, m); v.Status != stack.CreateComplete {
+			t.Errorf("%s: %s", v.Status, v.Reason)
+		}
+	})
+	with(t, st, s, func(_ *kernel.Kernel, m *stacks.Module) {
+		w := stuck{make(chan *stacks.Task, 1)}
+		m.SetReader(w)
+		m.Start(w)
+		if _, err := m.Detect(t.Context(), account, region, "shop", stack.Detection{ID: "one"}); err != nil {
+			t.Fatal(err)
+		}
+		<-w.begun
+	})
+	with(t, st, s, func(k *kernel.Kernel, m *stacks.Module) {
+		m.SetReader(reader{})
+		m.Start(&maker{there: map[string]bool{}})
+		k.AwaitIdle()
+		if d, _, err := m.Detection(account, region, "one"); err != nil || d.Status != stack.Drifted {
+			t.Errorf("%+v, %v", d, err)
+		}
+	})
+}

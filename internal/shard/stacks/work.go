@@ -59,7 +59,8 @@ func IsGone(err error) bool {
 // Worker executes steps. Its changes are durable when it returns.
 type Worker interface {
 	// Do executes a step. If later is not 0, the step cannot be executed now, and is to be
-	// retried after that time.
+	// retried after that time. A failure after the end of ctx counts for nothing: the next
+	// start takes the step again.
 	Do(ctx context.Context, t *Task) (o stack.Outcome, later time.Duration)
 }
 
@@ -129,8 +130,11 @@ func (m *Module) do(t *Task) {
 	case <-m.kernel.Stopping:
 		return
 	}
-	outcome, later := m.worker.Do(context.Background(), t)
+	outcome, later := m.worker.Do(m.kernel.Running, t)
 	<-m.running
+	if outcome.Reason != "" && m.kernel.Running.Err() != nil {
+		return // it may have failed by that: the next start takes it again
+	}
 	if later > 0 {
 		t.Again = true
 		t.Try++

@@ -429,9 +429,14 @@ func (o *Owner) ask() {
 	o.asking = false
 }
 
-// Checkpoint implements store.Store: a copy of what is accepted, once all is.
+// Checkpoint implements store.Store: a copy of what is accepted, once all is. Unlike a Sync it
+// fails where the owner was replaced, detached or not: the copy would lack what was acknowledged
+// since.
 func (o *Owner) Checkpoint(dir string) error {
 	if err := o.Sync(); err != nil {
+		return err
+	}
+	if err := o.Confirm(context.Background()); err != nil {
 		return err
 	}
 	return o.replica.store.Checkpoint(dir)

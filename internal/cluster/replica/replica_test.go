@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"sync"
@@ -435,7 +436,7 @@ func TestDetached(t *testing.T) {
 	if k, l := get(t, n, "k"), get(t, n, "l"); k != "2" || l != "3" {
 		t.Errorf("the owner sees %q and %q", k, l)
 	}
-	for what, err := range map[string]error{"Confirm": n.Confirm(t.Context()), "Failed": n.Failed()} {
+	for what, err := range map[string]error{"Confirm": n.Confirm(t.Context()), "Failed": n.Failed(), "Checkpoint": n.Checkpoint(filepath.Join(t.TempDir(), "copy"))} {
 		if !errors.Is(err, replica.ErrReplaced) {
 			t.Errorf("%s says %v", what, err)
 		}
@@ -445,5 +446,22 @@ func TestDetached(t *testing.T) {
 	}
 	if got := get(t, n.base, "l"); got != "nothing" {
 		t.Errorf("what was written behind the end has come to the store: %q", got)
+	}
+}
+
+// A copy is made by who was the owner after it was asked for: it has what others have acknowledged.
+func TestCheckpointOfOldOwner(t *testing.T) {
+	n := own(t, memory.New(), replica.OwnerOptions{})
+	n.log.Hold()
+	copied, dir := make(chan error, 1), filepath.Join(t.TempDir(), "copy")
+	go func() { copied <- n.Checkpoint(dir) }()
+	for n.log.Pending() == 0 && len(copied) == 0 {
+		runtime.Gosched()
+	}
+	if len(copied) == 0 {
+		takeoverHeld(t, n.log, 2, "other")
+	}
+	if err := <-copied; !errors.Is(err, replica.ErrReplaced) {
+		t.Errorf("a copy of who was replaced: %v", err)
 	}
 }

@@ -158,18 +158,15 @@ func Start(o Options) (*Follower, error) {
 	return f, nil
 }
 
-// Stop stops it. An unfinished point is abandoned: the next start makes another one.
-func (f *Follower) Stop(ctx context.Context) error {
+// Stop stops it. An unfinished point is abandoned: the next start makes another one. It does not
+// give up waiting: the state may be another node's next, or another Follower use the directory.
+func (f *Follower) Stop(context.Context) error {
 	f.stop()
-	select {
-	case <-f.ended:
-		if f.close != nil {
-			f.close()
-		}
-		return os.RemoveAll(filepath.Join(f.Data, checkpointName))
-	case <-ctx.Done():
-		return ctx.Err()
+	<-f.ended
+	if f.close != nil {
+		f.close()
 	}
+	return os.RemoveAll(filepath.Join(f.Data, checkpointName))
 }
 
 // Status reports its progress.
@@ -340,7 +337,7 @@ func (f *Follower) table(ctx context.Context, name, path string, info fs.FileInf
 	h := hashed{size: info.Size(), modified: info.ModTime().UnixNano()}
 	if known, ok := f.tables[name]; ok && known.size == h.size && known.modified == h.modified {
 		h.sum = known.sum
-	} else if err := h.read(path); err != nil {
+	} else if err := h.read(ctx, path); err != nil {
 		return h, err
 	}
 	if f.present[h.sum] {
@@ -355,19 +352,32 @@ func (f *Follower) table(ctx context.Context, name, path string, info fs.FileInf
 }
 
 // read computes the hash of a table.
-func (h *hashed) read(path string) error {
+func (h *hashed) read(ctx context.Context, path string) error {
 	in, err := os.Open(path) //nolint:gosec // of the checkpoint
 	if err != nil {
 		return err
 	}
 	defer func() { _ = in.Close() }() // it was only read
 	sum := sha256.New()
-	n, err := io.Copy(sum, in)
+	n, err := io.Copy(sum, until{ctx, in})
 	if err == nil && n != h.size {
 		err = fmt.Errorf("%s has %d bytes, and had %d", path, n, h.size)
 	}
 	h.sum = hex.EncodeToString(sum.Sum(nil))
 	return err
+}
+
+// until reads until ctx ends.
+type until struct {
+	ctx context.Context
+	io.Reader
+}
+
+func (r until) Read(p []byte) (int, error) {
+	if err := r.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return r.Reader.Read(p)
 }
 
 // grown uploads the new pieces of a growing file.
@@ -381,7 +391,7 @@ func (f *Follower) grown(ctx context.Context, name, path string) (file backup.Fi
 	whole, buf := sha256.New(), make([]byte, pieceSize)
 	pieces = []Piece{}
 	for {
-		n, err := io.ReadFull(in, buf)
+		n, err := io.ReadFull(until{ctx, in}, buf)
 		if n > 0 {
 			p := buf[:n]
 			_, _ = whole.Write(p) // it never fails

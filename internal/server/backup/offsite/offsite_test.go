@@ -250,6 +250,50 @@ func TestPoints(t *testing.T) {
 	})
 }
 
+// Nothing of one that is stopped goes on behind its Stop, however little time that has: another
+// one, of whoever owns the state then, may begin in the same directory. A point that is under way
+// is not made.
+func TestStop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newObjects()
+		store := files{"000001.sst": "one", "MANIFEST": "1"}
+		set := options(t, o, &store)
+		first := start(t, set)
+		sleep(time.Second)
+		copied, release := set.Checkpoint, make(chan struct{})
+		set.Checkpoint = func(dir string) error {
+			<-release
+			return copied(dir)
+		}
+		stop(t, first)
+		_, _ = o.count("p/")
+		f := start(t, set)
+		synctest.Wait()
+		late, cancel := context.WithCancel(t.Context())
+		cancel()
+		stopped := make(chan error, 1)
+		go func() { stopped <- f.Stop(late) }()
+		synctest.Wait()
+		select {
+		case err := <-stopped:
+			t.Errorf("it is stopped (%v), and makes a point", err)
+			stopped <- nil
+		default:
+		}
+		close(release)
+		synctest.Wait()
+		if err := <-stopped; err != nil {
+			t.Error(err)
+		}
+		if _, put := o.count("p/"); put > 0 {
+			t.Errorf("%d objects are put by one that is stopped", put)
+		}
+		if left, _ := filepath.Glob(filepath.Join(set.Data, checkpointName)); len(left) > 0 {
+			t.Error("a copy of the store is left")
+		}
+	})
+}
+
 // What is kept: all of an hour, one of each hour before that, none beyond the retention, and
 // what these consist of.
 func TestTrim(t *testing.T) {

@@ -140,8 +140,11 @@ func (p *Place) name(key string) outlet.Name {
 	return outlet.Name{Bucket: p.Bucket, Key: p.Prefix + key}
 }
 
-// put writes an object of a given size.
+// put writes an object, unless ctx has ended.
 func (p *Place) put(ctx context.Context, key string, from io.Reader) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	return p.Objects.Put(ctx, p.name(key), func(w io.Writer) error {
 		_, err := io.Copy(w, from)
 		return err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -12,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -345,4 +347,45 @@ func TestNoRoom(t *testing.T) {
 		t.Error(err)
 	}
 	holds(t, data, some)
+}
+
+// Who is closed makes no snapshot any more, neither a new one nor the one that it has begun: the
+// store may be closed next, and another Source begin in the directory.
+func TestCloseWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begun, release := make(chan struct{}), make(chan struct{})
+		dir := filepath.Join(t.TempDir(), "offered")
+		s, err := snapshot.NewSource(dir, func(dir string) (uint64, error) {
+			close(begun)
+			<-release
+			return 1, os.Mkdir(dir, 0o700)
+		}, clock.System)
+		if err != nil {
+			t.Fatal(err)
+		}
+		made, closed := make(chan error, 1), make(chan error, 1)
+		go func() {
+			_, err := s.Begin()
+			made <- err
+		}()
+		<-begun
+		go func() { closed <- s.Close() }()
+		synctest.Wait()
+		if len(closed) > 0 {
+			t.Error("it is closed, and makes a snapshot")
+		}
+		if _, err := s.Begin(); !errors.Is(err, snapshot.ErrBusy) {
+			t.Errorf("another one: %v", err)
+		}
+		close(release)
+		if err := <-made; !errors.Is(err, snapshot.ErrBusy) {
+			t.Error(err)
+		}
+		if err := <-closed; err != nil {
+			t.Error(err)
+		}
+		if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("what was made is left: %v", err)
+		}
+	})
 }

@@ -34,7 +34,8 @@ type Source struct {
 
 	mu      sync.Mutex
 	offered map[string]*offer
-	taking  int // how many are being made
+	taking  int        // how many are being made
+	idle    *sync.Cond // none is
 	closed  bool
 }
 
@@ -57,6 +58,7 @@ const (
 // log, at least. What an earlier process has offered is removed. Errors: the file system's.
 func NewSource(dir string, take func(dir string) (position uint64, err error), c clock.Clock) (*Source, error) {
 	s := &Source{dir: dir, take: take, clock: c, mux: http.NewServeMux(), offered: map[string]*offer{}}
+	s.idle = sync.NewCond(&s.mu)
 	if err := os.RemoveAll(s.dir); err != nil {
 		return nil, fmt.Errorf("old snapshots cannot be removed: %w", err)
 	}
@@ -86,11 +88,14 @@ func (s *Source) Position() (position uint64, ok bool) {
 	return position, ok
 }
 
-// Close removes what is offered, and offers nothing any more.
+// Close removes what is offered, and offers nothing any more. On return no snapshot is being made.
 func (s *Source) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true
+	for s.taking > 0 {
+		s.idle.Wait()
+	}
 	for _, o := range s.offered {
 		o.timer.Stop()
 	}
@@ -134,7 +139,9 @@ func (s *Source) Begin() (Manifest, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.taking--
+	if s.taking--; s.taking == 0 {
+		s.idle.Broadcast()
+	}
 	if err == nil && s.closed {
 		err = ErrBusy
 	}

@@ -18,6 +18,7 @@ import (
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/limit"
 	"godwit.dev/godwit/internal/sigv4"
+	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/tracing"
 	"godwit.dev/godwit/internal/wire/awsjson"
 	"godwit.dev/godwit/internal/wire/awsquery"
@@ -369,9 +370,9 @@ func (x *exchange) checkScheme(version string) error {
 
 // refuse answers an error.
 func (x *exchange) refuse(err error) {
-	cut := errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+	cut := errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, store.ErrClosed)
 	if cut {
-		// The client has gone, or the server stops: no error of either.
+		// The client has gone, or the server stops, or has: no error of either.
 		err = fault.New(fault.Unavailable, "")
 	}
 	if errors.Is(err, errNothingAsked) {

@@ -1,9 +1,13 @@
 package clustered
 
 import (
+	"bytes"
+	"encoding/json"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"sync"
 	"testing"
 
 	"godwit.dev/godwit/internal/config"
@@ -31,4 +35,81 @@ func TestStackDoesNotKeepOwner(t *testing.T) {
 		o.take()
 	}
 	o.leave()
+}
+
+// lines are what a log has.
+type lines struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// Slow requests to any service that come to a server that has ended are refused, of which no log
+// tells an operator.
+func TestSlowRequestsOfAllServices(t *testing.T) {
+	var log lines
+	o := startOwning(t)
+	o.part.log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	o.take()
+	const logs, metrics, kms, firehose = "Logs_20140328.", "GraniteServiceVersion20100801.", "TrentService.", "Firehose_20150804."
+	o.ask("AmazonSQS.CreateQueue", map[string]any{"QueueName": "q"})
+	o.ask("AmazonSQS.SendMessage", map[string]any{"QueueUrl": queueURL, "MessageBody": "x"})
+	o.ask(logs+"CreateLogGroup", map[string]any{"logGroupName": "g"})
+	o.ask(logs+"CreateLogStream", map[string]any{"logGroupName": "g", "logStreamName": "s"})
+	var key struct{ KeyMetadata struct{ KeyId string } }
+	if err := json.Unmarshal([]byte(o.ask(kms+"CreateKey", map[string]any{})), &key); err != nil {
+		t.Fatal(err)
+	}
+	requests := map[string]func() *httptest.ResponseRecorder{}
+	for _, r := range [][2]string{
+		{"AmazonSQS.CreateQueue", `{"QueueName":"other"}`},
+		{"AmazonSQS.ListQueues", `{}`},
+		{"AmazonSQS.ReceiveMessage", `{"QueueUrl":"` + queueURL + `"}`},
+		{"AmazonSQS.PurgeQueue", `{"QueueUrl":"` + queueURL + `"}`},
+		{"AmazonSQS.DeleteQueue", `{"QueueUrl":"` + queueURL + `"}`},
+		{logs + "PutLogEvents", `{"logGroupName":"g","logStreamName":"s","logEvents":[{"timestamp":1795000000000,"message":"m"}]}`},
+		{logs + "GetLogEvents", `{"logGroupName":"g","logStreamName":"s"}`},
+		{logs + "CreateLogGroup", `{"logGroupName":"h"}`},
+		{logs + "DeleteLogGroup", `{"logGroupName":"g"}`},
+		{metrics + "PutMetricData", `{"Namespace":"n","MetricData":[{"MetricName":"m","Value":1}]}`},
+		{metrics + "ListMetrics", `{}`},
+		{metrics + "PutMetricAlarm", `{"AlarmName":"a","MetricName":"m","Namespace":"n","Statistic":"Sum","Period":60,"EvaluationPeriods":1,"Threshold":1,"ComparisonOperator":"GreaterThanThreshold"}`},
+		{metrics + "DescribeAlarmHistory", `{}`},
+		{kms + "CreateKey", `{}`},
+		{kms + "Encrypt", `{"KeyId":"` + key.KeyMetadata.KeyId + `","Plaintext":"eA=="}`},
+		{firehose + "ListDeliveryStreams", `{}`},
+	} {
+		requests[r[0]] = o.slowly(r[0], r[1])
+	}
+	for _, form := range []url.Values{
+		{"Action": {"CreateTopic"}, "Version": {"2010-03-31"}, "Name": {"t"}},
+		{"Action": {"ListTopics"}, "Version": {"2010-03-31"}},
+		{"Action": {"CreateUser"}, "Version": {"2010-05-08"}, "UserName": {"u"}},
+		{"Action": {"ListUsers"}, "Version": {"2010-05-08"}},
+		{"Action": {"CreateStack"}, "Version": {"2010-05-15"}, "StackName": {"s"}, "TemplateBody": {"Resources: {Q: {Type: AWS::SQS::Queue}}"}},
+		{"Action": {"ListStacks"}, "Version": {"2010-05-15"}},
+	} {
+		requests[form.Get("Action")] = o.slowly("", form.Encode())
+	}
+	requests["a function"] = o.slowly("/2015-03-31/functions", `{"FunctionName":"f","Role":"arn:aws:iam::000000000000:role/f","PackageType":"Image","Code":{"ImageUri":"http://127.0.0.1:1"}}`)
+	o.leave()
+	for name, finish := range requests {
+		if out := finish(); out.Code != http.StatusServiceUnavailable {
+			t.Errorf("%s: status %d: %s", name, out.Code, out.Body)
+		}
+	}
+	if got := log.String(); got != "" {
+		t.Errorf("the log has:\n%s", got)
+	}
 }

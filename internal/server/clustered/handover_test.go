@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"godwit.dev/godwit/internal/cluster/node"
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/poison"
 )
@@ -126,4 +127,41 @@ func TestPanicBehindTheEnd(t *testing.T) {
 	o.take()
 	o.ask("AmazonSQS.ListQueues", map[string]any{})
 	o.leave()
+}
+
+// flushed is an answer that tells of each of its parts.
+type flushed struct {
+	*httptest.ResponseRecorder
+	parts chan struct{}
+}
+
+func (f flushed) Flush() {
+	f.ResponseRecorder.Flush()
+	f.parts <- struct{}{}
+}
+
+// An operator's stream ends with what it is of, also where nobody has handed over.
+func TestStreamsEnd(t *testing.T) {
+	o := startOwning(t)
+	for _, end := range []func(){o.leave, func() {
+		o.part.inner.Load().owner.StepDown(errors.New("a test says so"))
+		o.until(o.mine(), "nothing serves", func(s node.State) bool { return !s.Serving && o.mine().Owner() == nil })
+		s, _ := o.mine().State()
+		o.takeOver(s.Epoch + 1)
+	}} {
+		o.take()
+		out := flushed{httptest.NewRecorder(), make(chan struct{}, 100)}
+		var streaming sync.WaitGroup
+		streaming.Go(func() {
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/_godwit/v1/events?commits=true", nil)
+			r.Host, r.RemoteAddr = "127.0.0.1:4566", "127.0.0.1:1234"
+			o.part.front.ServeHTTP(out, r)
+		})
+		<-out.parts
+		end()
+		streaming.Wait()
+		if out.Code != http.StatusOK {
+			t.Errorf("status %d: %s", out.Code, out.Body)
+		}
+	}
 }

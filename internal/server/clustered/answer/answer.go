@@ -44,7 +44,8 @@ type confirming struct {
 	confirm  func(committed bool) error
 	commits  bool // success implies a commit
 	begun    bool
-	withheld bool
+	flushed  bool  // what was written is confirmed, and what comes next is not
+	withheld error // why the answer, or the rest of it, is
 }
 
 // Unwrap is for http.ResponseController.
@@ -53,13 +54,12 @@ func (w *confirming) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 func (w *confirming) begin(status int) bool {
 	if !w.begun {
 		w.begun = true
-		if err := w.confirm(w.commits && status == http.StatusOK); err != nil {
-			w.withheld = true
+		if w.withheld = w.confirm(w.commits && status == http.StatusOK); w.withheld != nil {
 			clear(w.Header())
 			Unavailable(w.ResponseWriter, w.request, "This node does not own the state any more.")
 		}
 	}
-	return !w.withheld
+	return w.withheld == nil
 }
 
 // WriteHeader implements http.ResponseWriter.
@@ -72,9 +72,28 @@ func (w *confirming) WriteHeader(status int) {
 // Write implements http.ResponseWriter.
 func (w *confirming) Write(p []byte) (int, error) {
 	if !w.begin(http.StatusOK) {
+		if w.flushed {
+			return 0, w.withheld
+		}
 		return len(p), nil
 	}
+	if w.flushed {
+		if w.withheld = w.confirm(false); w.withheld != nil {
+			return 0, w.withheld
+		}
+		w.flushed = false
+	}
 	return w.ResponseWriter.Write(p)
+}
+
+// FlushError is for http.ResponseController. What follows is an event of a stream, and may be
+// read much later.
+func (w *confirming) FlushError() error {
+	if !w.begin(http.StatusOK) {
+		return w.withheld
+	}
+	w.flushed = true
+	return http.NewResponseController(w.ResponseWriter).Flush()
 }
 
 // Unavailable answers with status 503, after which SDKs retry, in the protocol of the request.

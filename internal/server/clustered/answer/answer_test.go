@@ -57,3 +57,45 @@ func TestConfirming(t *testing.T) {
 		})
 	}
 }
+
+// What follows a flush was read after what was confirmed before it: it is confirmed, too, or it
+// ends the answer.
+func TestConfirmingStream(t *testing.T) {
+	deposed := errors.New("another is the owner")
+	for _, first := range []error{nil, deposed} {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/_godwit/v1/events", nil)
+		out := httptest.NewRecorder()
+		asked, err := 0, first
+		w := &confirming{ResponseWriter: out, request: r, confirm: func(bool) error {
+			asked++
+			return err
+		}}
+		flush := http.NewResponseController(w)
+		if _, err := io.WriteString(w, "one "); err != nil {
+			t.Error(err)
+		}
+		if err := flush.Flush(); !errors.Is(err, first) {
+			t.Errorf("a flush: %v, want %v", err, first)
+		}
+		if first != nil {
+			continue
+		}
+		for range 2 {
+			if _, err := io.WriteString(w, "two "); err != nil {
+				t.Error(err)
+			}
+		}
+		if err := flush.Flush(); err != nil || asked != 2 {
+			t.Errorf("asked %d times, %v", asked, err)
+		}
+		err = deposed
+		for range 2 {
+			if _, err := io.WriteString(w, "three"); !errors.Is(err, deposed) {
+				t.Errorf("what is stale is written: %v", err)
+			}
+		}
+		if err := flush.Flush(); !errors.Is(err, deposed) || out.Body.String() != "one two two " {
+			t.Errorf("%q, %v", out.Body, err)
+		}
+	}
+}

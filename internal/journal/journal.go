@@ -60,8 +60,9 @@ type Options struct {
 	// Closed is called before Close returns, once everything is durable; may be nil. It must
 	// append nothing, nor wait for who does.
 	Closed func()
-	// Abandoned reports that another process owns the state, or may own it, so that nobody is
-	// answered any more: what is appended after Close is dropped then. Nil: no other ever does.
+	// Abandoned reports that nobody is answered any more, as another process owns the state, or
+	// may own it, or as all connections are closed: what is appended after Close is dropped
+	// then. Nil: it never is.
 	Abandoned func() bool
 	// Fatal ends the process after a failure of the store. It must not return to a
 	// caller that could answer a request. Without one a failure panics.

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"godwit.dev/godwit/internal/api/admin"
@@ -93,9 +94,16 @@ func openState(ctx context.Context, deps Deps) (*state, error) {
 		counting:  monitoring.NewPrometheus(monitoring.PrometheusOptions{Config: deps.Config, Store: st, Low: guard.full, Limits: deps.Limits.stats, Spans: deps.countSpans()}),
 		listeners: &laterEvents{},
 	}
+	var ended atomic.Bool // a request that is still carried out had its connection closed before
 	s.journal = journal.Open(journal.Options{
 		Store: st, Observe: deps.Committed, Logger: deps.Log, Fatal: deps.storeFailed, Replicated: deps.World.Replicated, Synced: s.counting.Syncs(),
-		Closed: deps.World.Closed, Abandoned: func() bool { return !deps.owned() },
+		Closed: func() {
+			if deps.World.Closed != nil {
+				deps.World.Closed()
+			}
+			ended.Store(true)
+		},
+		Abandoned: func() bool { return ended.Load() || !deps.owned() },
 	})
 	deps.OnStop("journal", func(context.Context) error {
 		s.journal.Close()

@@ -133,8 +133,7 @@ func (e *Kernel) Close() (err error) {
 }
 
 // Fatal logs a failure of the store and ends the process. It returns where the store was closed
-// and another process owns the state, or may own it: what still runs then changes nothing, and
-// its answer is withheld.
+// and the state is abandoned: what still runs then changes nothing, and its answer reaches nobody.
 func (e *Kernel) Fatal(err error) {
 	if errors.Is(err, store.ErrClosed) && e.Journal.Abandoned() {
 		return

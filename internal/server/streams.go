@@ -14,7 +14,7 @@ import (
 func startStreams(deps Deps, deliveryStreams *streaming.Streaming, trust *tls.Config, m *monitoring.Monitoring, groups *logs.Logs, engine *shard.Engine, acting *roles.Service) error {
 	o := streaming.Options{
 		Config: deps.Config, Clock: deps.Clock, Logger: deps.Log, Trust: trust, Own: deps.ownPorts(), Connections: deps.Limits.outgoing, Dial: deps.World.Dial,
-		Log: roles.ServiceLogs{Logs: groups, Service: acting}.Put, Metrics: m.Streams(), Fault: engine.Injected, Assumable: acting.Assumable, Begin: deps.hold.Begin,
+		Log: roles.ServiceLogs{Logs: groups, Service: acting}.Put, Metrics: m.Streams(), Fault: engine.Injected, Assumable: acting.Assumable, Owned: deps.owned, Begin: deps.hold.Begin,
 	}
 	return deliveryStreams.Start(o)
 }

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"strings"
 	"sync"
 	"testing"
 
@@ -164,4 +166,62 @@ func TestStreamsEnd(t *testing.T) {
 			t.Errorf("status %d: %s", out.Code, out.Body)
 		}
 	}
+}
+
+// A function that runs when its owner hands over is cut off. An event is run again by the next
+// owner; who waits for an invocation is told to ask again.
+func TestRunningFunctions(t *testing.T) {
+	ran, ends := make(chan string, 100), make(chan struct{})
+	function := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		text, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		ran <- string(text)
+		select {
+		case <-ends:
+			_, _ = io.WriteString(w, "{}")
+		case <-r.Context().Done():
+		}
+	}))
+	defer function.Close()
+	o := startOwning(t)
+	o.take()
+	o.ask("/2015-03-31/functions", map[string]any{
+		"FunctionName": "f", "Role": "arn:aws:iam::000000000000:role/f", "PackageType": "Image", "Timeout": 900, "Code": map[string]any{"ImageUri": function.URL},
+	})
+	invoke := func(kind, payload string) *httptest.ResponseRecorder {
+		r, out := newRequest(t.Context(), "/2015-03-31/functions/f/invocations", strings.NewReader(payload)), httptest.NewRecorder()
+		r.Header.Set("X-Amz-Invocation-Type", kind)
+		o.part.front.ServeHTTP(out, r)
+		return out
+	}
+	if out := invoke("Event", `"event"`); out.Code != http.StatusAccepted {
+		t.Fatalf("status %d: %s", out.Code, out.Body)
+	}
+	if got := <-ran; got != `"event"` {
+		t.Errorf("it got %s", got)
+	}
+	for range 2 {
+		var waiting sync.WaitGroup
+		waiting.Go(func() {
+			if out := invoke("RequestResponse", `"call"`); out.Code != http.StatusServiceUnavailable {
+				t.Errorf("status %d: %s", out.Code, out.Body)
+			}
+		})
+		if got := <-ran; got != `"call"` {
+			t.Errorf("it got %s", got)
+		}
+		o.leave()
+		waiting.Wait()
+		o.take()
+		if got := <-ran; got != `"event"` {
+			t.Errorf("after the hand-over it got %s", got)
+		}
+	}
+	close(ends)
+	if out := invoke("RequestResponse", `"last"`); out.Code != http.StatusOK || <-ran != `"last"` {
+		t.Errorf("status %d: %s", out.Code, out.Body)
+	}
+	o.leave()
 }

@@ -60,6 +60,8 @@ type Options struct {
 	Begin func(start func())
 	// Fault is the outage of a stream that was asked for, if any.
 	Fault func(a arn.ARN) error
+	// Owned reports that the process owns the state: after that no batch is begun.
+	Owned func() bool
 	// Assumable refuses a role that Firehose may not assume; nil: nobody asks.
 	Assumable func(s arn.ARN, role string) error
 }
@@ -85,10 +87,26 @@ func (s *Streaming) Start(o Options) error {
 	transport := &http.Transport{DialContext: dial, TLSClientConfig: o.Trust.Clone(), DisableCompression: true, IdleConnTimeout: 4 * time.Second, ForceAttemptHTTP2: true}
 	s.close = append(s.close, transport.CloseIdleConnections)
 	out := outlet.New(outlet.Options{
-		Streams: s.Module, Buckets: buckets, Endpoints: &web.Endpoints{Transport: transport}, Clock: o.Clock, Logger: o.Logger, Observe: s.attempted,
+		Streams: whileOwned{s.Module, o.Owned}, Buckets: buckets, Endpoints: &web.Endpoints{Transport: transport}, Clock: o.Clock, Logger: o.Logger, Observe: s.attempted,
 	})
 	o.Begin(func() { s.Module.Start(out.Deliver, o.Fault) })
 	return nil
+}
+
+// whileOwned are the delivery streams of a state that another process may take over.
+type whileOwned struct {
+	outlet.Streams
+	owned func() bool
+}
+
+// Next implements outlet.Streams. A batch of a state that is another's by now is not kept, so that
+// its records would be delivered under another name, too.
+func (w whileOwned) Next(t stream.Instance) (*stream.Stream, *stream.Batch, error) {
+	s, b, err := w.Streams.Next(t)
+	if !w.owned() {
+		return nil, nil, nil
+	}
+	return s, b, err
 }
 
 // Close ends connections, once nothing is delivered any more.

@@ -75,3 +75,20 @@ func TestFailuresAreLogged(t *testing.T) {
 		}
 	}
 }
+
+// next are streams of which a batch is always due.
+type next struct{ outlet.Streams }
+
+func (next) Next(stream.Instance) (*stream.Stream, *stream.Batch, error) {
+	return &stream.Stream{}, &stream.Batch{}, nil
+}
+
+// A batch that was made while another process took the state over is not delivered.
+func TestOwned(t *testing.T) {
+	for _, owned := range []bool{true, false} {
+		of := whileOwned{next{}, func() bool { return owned }}
+		if s, b, err := of.Next(stream.Instance{}); (s != nil) != owned || (b != nil) != owned || err != nil {
+			t.Errorf("owned: %t: %v, %v, %v", owned, s, b, err)
+		}
+	}
+}

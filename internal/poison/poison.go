@@ -27,6 +27,16 @@ func End(logger *slog.Logger, fatal func(error), cause any) {
 	}
 }
 
+// Until has a panic not end the process by fatal once nothing depends on what is in memory, as
+// over reports: what is left then are requests whose answers reach nobody.
+func Until(over func() bool, fatal func(error)) func(error) {
+	return func(err error) {
+		if !errors.Is(err, ErrPoisoned) || !over() {
+			fatal(err)
+		}
+	}
+}
+
 // Guard guards the locks of one owner. After a panic none of them can be taken. A nil guard
 // ignores panics.
 type Guard struct {

@@ -78,6 +78,21 @@ func TestNoPanic(t *testing.T) {
 	locked()
 }
 
+// TestUntil: behind the end of what is in memory a panic ends no process; any other failure does.
+func TestUntil(t *testing.T) {
+	over, ends := false, 0
+	fatal := Until(func() bool { return over }, func(error) { ends++ })
+	End(nil, fatal, "a mistake")
+	over = true
+	End(nil, fatal, "a mistake")
+	if ends != 1 {
+		t.Errorf("the process ends %d times", ends)
+	}
+	if fatal(errors.New("the disk fails")); ends != 2 {
+		t.Error("it goes on without its disk")
+	}
+}
+
 func BenchmarkLock(b *testing.B) {
 	g := New(nil, nil)
 	var mu sync.Mutex

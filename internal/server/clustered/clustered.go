@@ -432,8 +432,7 @@ func (p *part) own(ctx context.Context, owner *replica.Owner) error {
 	}
 	s := server.New(cfg, p.log, func(ctx context.Context, deps server.Deps) (server.Parts, error) {
 		deps.World.Store = func() (store.Store, func() bool, error) { return st, p.full.Load().Low, nil }
-		deps.World.Root, deps.World.Replicated = p.root, true
-		deps.World.Exit = func(err error) { p.exit(st, err) }
+		deps.World.Root, deps.World.Replicated, deps.World.Exit = p.root, true, poison.Until(st.closed.Load, p.failed)
 		deps.World.Owned = func() bool { return owner.Failed() == nil }
 		deps.World.Closed = func() { // what is still under way finds out next
 			if p.inner.Load() != nil { // else it has not started, which is what counts
@@ -536,16 +535,6 @@ func (p *part) watchLog(ctx context.Context, stopped func() bool) (ends bool) {
 		}
 	}
 	return false
-}
-
-// exit ends the process after a failure of what serves an owner's store. Once that is closed,
-// only requests that were not waited for are left, and what one leaves half-way is nobody's.
-func (p *part) exit(st *ownedStore, err error) {
-	if st.closed.Load() && errors.Is(err, poison.ErrPoisoned) {
-		p.log.Warn("the node goes on, as it owned the state no more", "reason", err)
-		return
-	}
-	p.failed(err)
 }
 
 // failed ends the process: its memory is not valid any more, and its disk is a replica.

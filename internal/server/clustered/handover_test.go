@@ -15,7 +15,6 @@ import (
 
 	"godwit.dev/godwit/internal/cluster/node"
 	"godwit.dev/godwit/internal/config"
-	"godwit.dev/godwit/internal/poison"
 )
 
 // The step of a stack that hangs keeps nobody from handing over, and is taken again by the next
@@ -117,18 +116,6 @@ func TestSlowRequestsOfAllServices(t *testing.T) {
 	if got := log.String(); got != "" {
 		t.Errorf("the log has:\n%s", got)
 	}
-}
-
-// A request that panics half-way in the state of a server that has ended does not end the process.
-func TestPanicBehindTheEnd(t *testing.T) {
-	o := startOwning(t)
-	o.take()
-	in := o.part.inner.Load()
-	o.leave()
-	poison.End(o.part.log, func(err error) { o.part.exit(in.owner, err) }, errors.New("a mistake"))
-	o.take()
-	o.ask("AmazonSQS.ListQueues", map[string]any{})
-	o.leave()
 }
 
 // flushed is an answer that tells of each of its parts.

@@ -85,7 +85,9 @@ func TestPagesGoOnBehindWhatIsGone(t *testing.T) {
 			},
 		},
 		"ListStackResources": {
-			func(token *string) any { return &cloudformation.ListStackResourcesInput{StackName: s, NextToken: token} },
+			func(token *string) any {
+				return &cloudformation.ListStackResourcesInput{StackName: s, NextToken: token}
+			},
 			func(out any) ([]string, string) {
 				o := out.(*cloudformation.ListStackResourcesOutput)
 				return names(len(o.StackResourceSummaries), func(i int) string { return o.StackResourceSummaries[i].LogicalResourceId }), o.NextToken

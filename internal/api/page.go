@@ -27,3 +27,26 @@ func ReadToken(list string, token *string) (after string, ok bool) {
 	after, ok = strings.CutPrefix(string(plain), tokenVersion+"\n"+list+"\n")
 	return after, ok && after != ""
 }
+
+// Page cuts the page of a token from a list in the order of its items' positions: at most limit
+// items. It goes on behind the last item of the page before also if that is gone. next is the
+// token of the next page; empty: this is the last one. ok is as for ReadToken.
+func Page[T any](list string, items []T, position func(i int) string, token *string, limit int) (cut []T, next string, ok bool) {
+	after, ok := ReadToken(list, token)
+	if !ok {
+		return nil, "", false
+	}
+	cut = []T{}
+	last := ""
+	for i, item := range items {
+		at := position(i)
+		if after != "" && at <= after {
+			continue
+		}
+		if len(cut) == limit {
+			return cut, NextToken(list, last), true
+		}
+		cut, last = append(cut, item), at
+	}
+	return cut, "", true
+}

@@ -2,7 +2,6 @@
 package check
 
 import (
-	"slices"
 
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/fault"
@@ -21,19 +20,9 @@ func Page[T any](list string, items []T, key func(item *T) string, marker *strin
 	if most != nil {
 		limit = min(max(*most, 1), maxPage)
 	}
-	after, ok := api.ReadToken(list, marker)
+	cut, next, ok := api.Page(list, items, func(i int) string { return key(&items[i]) }, marker, limit)
 	if !ok {
 		return nil, false, "", Invalid("Invalid Marker.")
 	}
-	if after != "" {
-		items = slices.DeleteFunc(slices.Clone(items), func(item T) bool { return key(&item) <= after })
-	}
-	if items == nil {
-		items = []T{}
-	}
-	if len(items) > limit {
-		items = items[:limit:limit]
-		return items, true, api.NextToken(list, key(&items[limit-1])), nil
-	}
-	return items, false, "", nil
+	return cut, next != "", next, nil
 }

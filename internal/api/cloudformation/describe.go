@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"sort"
 	"strconv"
 	"time"
 
@@ -20,24 +19,18 @@ import (
 // pageSize is AWS's page size.
 const pageSize = 100
 
-// page cuts the page of a token from a list, which is in the order of its items' positions. It
-// goes on behind the last item of the page before also if that is gone.
+// page is api.Page with AWS's page size.
 func page[T any](list string, items []T, position func(i int) string, token *string) (cut []T, next string, err error) {
 	return pageOf(list, items, position, token, pageSize)
 }
 
 // pageOf is page with another page size.
 func pageOf[T any](list string, items []T, position func(i int) string, token *string, most int) (cut []T, next string, err error) {
-	after, ok := api.ReadToken(list, token)
+	cut, next, ok := api.Page(list, items, position, token, most)
 	if !ok {
 		return nil, "", invalid("Invalid NextToken")
 	}
-	from := sort.Search(len(items), func(i int) bool { return position(i) > after })
-	end := min(from+most, len(items))
-	if end < len(items) {
-		next = api.NextToken(list, position(end-1))
-	}
-	return items[from:end], next, nil
+	return cut, next, nil
 }
 
 // byAge are the positions of stacks, the latest first.

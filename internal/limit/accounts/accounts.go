@@ -4,6 +4,7 @@
 package accounts
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"sync"
@@ -149,7 +150,7 @@ func (a *Accounts) Usage() (all []Usage) {
 			all = append(all, u)
 		}
 	}
-	slices.SortStableFunc(all, func(x, y Usage) int { return int(min(max(y.Bytes-x.Bytes, -1), 1)) })
+	slices.SortStableFunc(all, func(x, y Usage) int { return cmp.Compare(y.Bytes, x.Bytes) })
 	return all
 }
 

@@ -6,6 +6,7 @@
 package jobs
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -146,7 +147,7 @@ func (m *Module) Load() error {
 		m.jobs = append(m.jobs, j)
 		return true
 	})
-	slices.SortStableFunc(m.jobs, func(a, b *running) int { return int(min(max(a.Created-b.Created, -1), 1)) })
+	slices.SortStableFunc(m.jobs, func(a, b *running) int { return cmp.Compare(a.Created, b.Created) })
 	return errors.Join(err, bad)
 }
 

@@ -49,7 +49,7 @@ func TestRandomCalls(t *testing.T) {
 		before := w.snapshot()
 		w.restart()
 		compare(t, before, w.snapshot())
-		if lines := w.log.take(); lines != "" {
+		if lines := w.log.Take(); lines != "" {
 			t.Errorf("the server logged errors:\n%.3000s", lines)
 		}
 	})
@@ -82,7 +82,7 @@ func TestRandomCallsAtOnce(t *testing.T) {
 		before := w.snapshot()
 		w.restart()
 		compare(t, before, w.snapshot())
-		if lines := w.log.take(); lines != "" {
+		if lines := w.log.Take(); lines != "" {
 			t.Errorf("the server logged errors:\n%.3000s", lines)
 		}
 	})
@@ -112,7 +112,7 @@ func (a *assault) call(r *request) {
 	name := errorName(got)
 	switch {
 	case got.status >= 500 && !known5xx[name]:
-		a.t.Errorf("%v: %d %.1000s\n%s", r, got.status, got.body, a.log.take())
+		a.t.Errorf("%v: %d %.1000s\n%s", r, got.status, got.body, a.log.Take())
 	case got.header.Get("X-Amz-Function-Error") != "":
 	case !slices.Contains(a.errors[r.service.name+"."+r.operation.Name], name) && !common[name] && unmodelled[r.operation.Name] != name:
 		a.t.Errorf("%v: an error %q that the model does not have: %d %.1000s", r, name, got.status, got.body)

@@ -17,12 +17,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/server"
+	"godwit.dev/godwit/test/output"
 )
 
 // world is a server under attack. It may be stopped and started again.
@@ -31,26 +31,7 @@ type world struct {
 	settings config.Config
 	server   *server.Server
 	http     *http.Client
-	log      errorLog
-}
-
-// errorLog collects what a server logs as an error.
-type errorLog struct {
-	mu    sync.Mutex
-	lines bytes.Buffer
-}
-
-func (l *errorLog) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.lines.Write(p)
-}
-
-func (l *errorLog) take() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	defer l.lines.Reset()
-	return l.lines.String()
+	log      output.Buffer // what is logged as an error
 }
 
 // hang is how long no request may take.

@@ -17,6 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
+	"godwit.dev/godwit/test/output"
 	"godwit.dev/godwit/test/programs"
 )
 
@@ -174,7 +175,7 @@ func (m *machines) greets(certificate tls.Certificate, want bool) {
 func (m *machines) broken(at string, args ...string) {
 	m.t.Helper()
 	cmd := exec.Command(binary, m.asks(args)...)
-	var told output
+	var told output.Buffer
 	cmd.Stdout, cmd.Stderr = &told, &told
 	if err := cmd.Start(); err != nil {
 		m.t.Fatal(err)

@@ -7,7 +7,6 @@
 package cluster_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -16,7 +15,6 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -27,6 +25,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"godwit.dev/godwit/test/built"
+	"godwit.dev/godwit/test/output"
 )
 
 const nodes = 3
@@ -58,26 +57,9 @@ type cluster struct {
 	t        *testing.T
 	port     int
 	cmd      *exec.Cmd
-	out      output
+	out      output.Buffer
 	over     chan struct{}
 	attempts int // of a client at a request; 0: as many as the SDK makes by itself
-}
-
-type output struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.b.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.b.String()
 }
 
 // blocks counts the blocks of ports that were given to tests, from a random one on.

@@ -16,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
+	"godwit.dev/godwit/test/output"
 	"godwit.dev/godwit/test/programs"
 )
 
@@ -162,7 +163,7 @@ func (m *machines) change(args ...string) string {
 func (m *machines) brokenOff(at string, args ...string) {
 	m.t.Helper()
 	cmd := exec.Command(binary, m.asks(args)...)
-	var told output
+	var told output.Buffer
 	cmd.Stdout, cmd.Stderr = &told, &told
 	if err := cmd.Start(); err != nil {
 		m.t.Fatal(err)

@@ -22,6 +22,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/smithy-go"
 
+	"godwit.dev/godwit/test/output"
 	"godwit.dev/godwit/test/programs"
 )
 
@@ -35,7 +36,7 @@ type machines struct {
 	on      map[string]string          // addresses of the nodes; nil: loopback
 	under   func(node string) []string // the command that runs a node; nil: none
 	version map[string]string          // the programs of nodes that run another one; nil: none does
-	out     output
+	out     output.Buffer
 	key     struct{ AccessKeyID, SecretAccessKey string }
 }
 

@@ -1,7 +1,6 @@
 package e2e_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -17,6 +16,8 @@ import (
 	"time"
 
 	functions "godwit.dev/godwit/internal/invoke/process"
+
+	"godwit.dev/godwit/test/output"
 )
 
 // process is a server under test.
@@ -24,27 +25,9 @@ type process struct {
 	client
 	addr   string
 	cmd    *exec.Cmd
-	stdout output
-	stderr output
+	stdout output.Buffer
+	stderr output.Buffer
 	ended  chan struct{} // closed when the process has
-}
-
-// output collects what a process prints.
-type output struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.b.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.b.String()
 }
 
 // addresses are those that were given to tests: none is given twice.

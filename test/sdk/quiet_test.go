@@ -64,9 +64,7 @@ func TestLogIsQuiet(t *testing.T) {
 	callQuery(t, endpoint, "Nothing")
 	scrape(t, endpoint)
 
-	log.mu.Lock()
-	text := log.b.String()
-	log.mu.Unlock()
+	text := log.String()
 	if text != "" {
 		t.Errorf("what was logged of ordinary traffic:\n%s", text)
 	}

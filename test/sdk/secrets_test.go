@@ -61,7 +61,7 @@ func TestNoSecretIsLogged(t *testing.T) {
 			if err := s.Stop(context.Background()); err != nil {
 				t.Fatal(err)
 			}
-			text := log.b.String()
+			text := log.String()
 			for line := range strings.Lines(text) {
 				decode(t, line) // each line is one object
 				for _, secret := range append(secrets, "S3CRET") {

@@ -1,12 +1,10 @@
 package sdk_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
@@ -16,31 +14,22 @@ import (
 
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/server"
+	"godwit.dev/godwit/test/output"
 )
 
 // logBuffer keeps what several goroutines log.
 type logBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *logBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
+	output.Buffer
 }
 
 // take is the lines so far with a message, each decoded.
 func (l *logBuffer) take(t *testing.T, message string) (lines []map[string]any) {
 	t.Helper()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for line := range strings.Lines(l.b.String()) {
+	for line := range strings.Lines(l.Take()) {
 		if m := decode(t, line); m["msg"] == message {
 			lines = append(lines, m)
 		}
 	}
-	l.b.Reset()
 	return lines
 }
 

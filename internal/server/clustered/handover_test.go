@@ -1,7 +1,6 @@
 package clustered
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
@@ -15,6 +14,7 @@ import (
 
 	"godwit.dev/godwit/internal/cluster/node"
 	"godwit.dev/godwit/internal/config"
+	"godwit.dev/godwit/test/output"
 )
 
 // The step of a stack that hangs keeps nobody from handing over, and is taken again by the next
@@ -41,28 +41,10 @@ func TestStackDoesNotKeepOwner(t *testing.T) {
 	o.leave()
 }
 
-// lines are what a log has.
-type lines struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
-
 // Slow requests to any service that come to a server that has ended are refused, of which no log
 // tells an operator.
 func TestSlowRequestsOfAllServices(t *testing.T) {
-	var log lines
+	var log output.Buffer
 	o := startOwning(t)
 	o.part.log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	o.take()

@@ -10,7 +10,6 @@ import (
 	"math/rand/v2"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -25,6 +24,7 @@ import (
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/store/pebble"
+	"godwit.dev/godwit/test/output"
 	"godwit.dev/godwit/test/soak"
 )
 
@@ -34,7 +34,7 @@ type kept struct {
 	fs      vfs.FS
 	data    string
 	rand    *rand.Rand
-	log     logged
+	log     output.Buffer
 	clock   *clock.Virtual
 	store   *pebble.Store
 	engine  *shard.Engine
@@ -46,33 +46,9 @@ var keptQueues = []string{"plain", "order.fifo", "fair", "late"}
 
 func queueName(name string) arn.ARN { return arn.Queue("us-east-1", "000000000000", name) }
 
-// logged is what a server logs, from all its goroutines.
-type logged struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *logged) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *logged) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
-
-func (l *logged) Reset() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.text.Reset()
-}
-
 // open starts an engine as the server does.
 func (k *kept) open(accept bool) (err error) {
-	k.log.Reset()
+	k.log.Take()
 	k.store, err = pebble.Open(filepath.Join(k.data, "store"), pebble.Options{
 		FS: k.fs, Logger: slog.New(slog.NewTextHandler(&k.log, &slog.HandlerOptions{Level: slog.LevelWarn})), AcceptLoss: accept,
 		CacheBytes: 1 << 20, MemTableBytes: 1 << 20, Describe: Describe,

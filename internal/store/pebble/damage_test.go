@@ -18,6 +18,7 @@ import (
 	"godwit.dev/godwit/internal/store/pebble/files"
 	"godwit.dev/godwit/internal/store/pebble/mark"
 	"godwit.dev/godwit/internal/store/storetest"
+	"godwit.dev/godwit/test/output"
 	"godwit.dev/godwit/test/soak"
 )
 
@@ -101,7 +102,7 @@ func TestDamagedTables(t *testing.T) {
 		path := paths[r.IntN(len(paths))]
 		offset := r.Int64N(sized(t, fs, path))
 		flip(t, fs, path, offset, uint(r.IntN(8)))
-		var log lockedBuffer
+		var log output.Buffer
 		o.Logger = slog.New(slog.NewTextHandler(&log, nil))
 		s, err := pebble.Open("data", o)
 		if err != nil {

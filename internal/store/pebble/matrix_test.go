@@ -13,6 +13,7 @@ import (
 
 	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/store/pebble"
+	"godwit.dev/godwit/test/output"
 	"godwit.dev/godwit/test/soak"
 )
 
@@ -114,7 +115,7 @@ func testDamage(t *testing.T, r *rand.Rand, what string) {
 		return
 	}
 	damages[kind](t, disk, path, r)
-	var log lockedBuffer
+	var log output.Buffer
 	o.FS, o.Logger = disk, slog.New(slog.NewTextHandler(&log, nil))
 	o.Fatal = func(err error) { t.Errorf("%s: fatal: %v", what, err) }
 	s, err = pebble.Open("data", o)

@@ -21,6 +21,7 @@ import (
 	"godwit.dev/godwit/internal/store/pebble/check"
 	"godwit.dev/godwit/internal/store/pebble/salvage"
 	"godwit.dev/godwit/internal/store/storetest"
+	"godwit.dev/godwit/test/output"
 	"godwit.dev/godwit/test/soak"
 )
 
@@ -94,7 +95,7 @@ func TestRepairWaitsForRoom(t *testing.T) {
 		fs := vfs.NewMem()
 		o, path := l0Sublevels(t, fs)
 		flip(t, fs, path, sized(t, fs, path)/3, 3)
-		var log lockedBuffer
+		var log output.Buffer
 		o.Logger = slog.New(slog.NewTextHandler(&log, nil))
 		disk := new(faulty)
 		var tries atomic.Int64
@@ -140,7 +141,7 @@ func TestIrreparable(t *testing.T) {
 		flip(t, fs, path, at, 1)
 		flip(t, fs, path, at+1, 2)
 	}
-	var log lockedBuffer
+	var log output.Buffer
 	o.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	for range 2 {
 		s, err := pebble.Open("data", o)
@@ -186,7 +187,7 @@ func TestSalvageOfWhatWasCovered(t *testing.T) {
 	fs := vfs.NewMem()
 	o, path := l0Sublevels(t, fs)
 	flip(t, fs, path, sized(t, fs, path)/3, 3)
-	var log lockedBuffer
+	var log output.Buffer
 	o.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	s := open(t, "data", o)
 	lost := lookedAt(t, s)

@@ -20,6 +20,7 @@ import (
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/pebble"
 	"godwit.dev/godwit/internal/store/storetest"
+	"godwit.dev/godwit/test/output"
 	"godwit.dev/godwit/test/soak"
 )
 
@@ -100,7 +101,7 @@ func TestDamagedYoungTable(t *testing.T) {
 	const records = 3000
 	fs := vfs.NewMem()
 	o, path := young(t, fs, records, 0.3)
-	var log lockedBuffer
+	var log output.Buffer
 	o.Logger = slog.New(slog.NewTextHandler(io.MultiWriter(&log, t.Output()), nil))
 	s := open(t, "data", o)
 	for n := 700; n < 1500; n += 7 { // younger ones
@@ -160,7 +161,7 @@ func TestRepairs(t *testing.T) {
 func testRepairs(t *testing.T, r *rand.Rand) {
 	fs := vfs.NewCrashableMem()
 	o := options(t, fs)
-	var log lockedBuffer
+	var log output.Buffer
 	o.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	m := &model{t: t, r: r, s: open(t, "data", o), log: &log, values: map[string]int{}}
 	m.write(soak.Size(1500, 3000))
@@ -196,23 +197,6 @@ func testRepairs(t *testing.T, r *rand.Rand) {
 	if t.Failed() {
 		t.Logf("%s", log.String())
 	}
-}
-
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }
 
 // damage turns a bit of a file around.
@@ -277,7 +261,7 @@ type model struct {
 	r      *rand.Rand
 	s      *pebble.Store
 	n      int
-	log    *lockedBuffer
+	log    *output.Buffer
 	values map[string]int // by key, what its value was made from
 }
 
@@ -386,7 +370,7 @@ func TestCrashWhileRepairing(t *testing.T) {
 		return nil
 	})
 	o.FS = errorfs.Wrap(fs, hook)
-	var log lockedBuffer
+	var log output.Buffer
 	o.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	s = open(t, "data", o)
 	for n := younger; n < 2*younger; n += 7 {

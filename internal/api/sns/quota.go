@@ -33,17 +33,14 @@ func newQuota(perSecond int, bytes func(account string, bytes int) error) *quota
 	return &quota{perSecond: perSecond, bytes: bytes, limiters: map[place]*rate.Limiter{}}
 }
 
-// take counts messages by their sizes in bytes. It fails with Throttled.
+// take counts messages by their sizes in bytes. It fails with Throttled, and then counts nothing.
 func (q *quota) take(call *api.Call, sizes ...int) error {
 	n, sum := len(sizes), 0
 	for _, size := range sizes {
 		sum += size
 	}
-	if err := q.bytes(call.Account, sum); err != nil {
-		return err
-	}
 	if q.perSecond <= 0 || n == 0 {
-		return nil
+		return q.bytes(call.Account, sum)
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -57,8 +54,14 @@ func (q *quota) take(call *api.Call, sizes ...int) error {
 		l = rate.NewLimiter(rate.Limit(q.perSecond), max(q.perSecond, maxEntries))
 		q.limiters[at] = l
 	}
-	if !l.AllowN(call.Time, n) {
+	taken := l.ReserveN(call.Time, n)
+	if taken.DelayFrom(call.Time) > 0 { // infinite of one that is not OK
+		taken.CancelAt(call.Time)
 		return fault.New(fault.Throttled, "Rate exceeded")
 	}
-	return nil
+	err := q.bytes(call.Account, sum)
+	if err != nil {
+		taken.CancelAt(call.Time)
+	}
+	return err
 }

@@ -2,12 +2,12 @@
 // to a stream here, and the journal applies it and makes it durable.
 //
 // A stream is an ordered sequence of changes with one owner: one of the 64 shards, or a module
-// whose state is not split, such as metrics or identities. What callers of all streams append while the previous commit is being made
-// durable becomes one commit: it is visible as a whole or not at all, survives a crash as a
-// whole or not at all, and costs one sync. Within it each stream's changes are one framed
-// batch, with a checksum, the stream's number, its epoch and a sequence without gaps. The
-// framed batches of all streams, applied in order to an empty store, give the same store:
-// that is what a standby does.
+// whose state is not split, such as metrics or identities. What callers of all streams append
+// while the previous commit is being made durable becomes one commit: it is visible as a whole or
+// not at all, survives a crash as a whole or not at all, and costs one sync. Within it each
+// stream's changes are one framed batch, with a checksum, the stream's number, its epoch and a
+// sequence without gaps. The framed batches of all streams, applied in order to an empty store,
+// give the same store: that is what a standby does.
 //
 // A failure to apply or to sync ends the process, because the state of the disk is unknown
 // then; recovery is a restart.

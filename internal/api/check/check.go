@@ -2,7 +2,6 @@
 package check
 
 import (
-
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/fault"
 )

@@ -19,6 +19,7 @@ import (
 	"godwit.dev/godwit/internal/cluster/peer"
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/server/clustered"
+	"godwit.dev/godwit/internal/server/clustered/roster"
 	"godwit.dev/godwit/internal/server/clustered/local"
 )
 
@@ -90,7 +91,7 @@ func (m *member) problems(cfg *config.Config) (all []string) {
 		check(m.Node == "" && m.ClusterDir == "" && !m.ClusterJoin, "--node, --cluster-dir, --cluster-join: want --cluster-peers, too")
 		return all
 	}
-	_, err := clustered.ParsePeers(m.ClusterPeers)
+	_, err := roster.ParsePeers(m.ClusterPeers)
 	check(err == nil, fmt.Sprintf("--cluster-peers: %v", err))
 	check(len(m.ClusterPeers)%2 == 1 || m.ClusterJoin, "--cluster-peers: want an odd number of nodes: of four no more may be missing than of three")
 	check(m.Node != "", "--node: want which of --cluster-peers this is")
@@ -104,7 +105,7 @@ func (m *member) problems(cfg *config.Config) (all []string) {
 // serveMember runs a node of a cluster until it is told to end.
 func (p *process) serveMember(cfg config.Config, m *member) error {
 	warn(p.stderr, cfg.Warnings())
-	peers, err := clustered.ParsePeers(m.ClusterPeers)
+	peers, err := roster.ParsePeers(m.ClusterPeers)
 	if err != nil {
 		return err
 	}
@@ -182,7 +183,7 @@ type clusterJoin struct {
 
 // Run requests a certificate.
 func (c *clusterJoin) Run(p *process) error {
-	at, err := clustered.ParsePeers([]string{c.From})
+	at, err := roster.ParsePeers([]string{c.From})
 	if err != nil {
 		return err
 	}
@@ -201,7 +202,7 @@ type clusterRenew struct {
 
 // Run replaces the certificate; a running node picks it up within a minute.
 func (c *clusterRenew) Run(p *process) error {
-	from, err := clustered.ParsePeers(c.From)
+	from, err := roster.ParsePeers(c.From)
 	if err != nil {
 		return err
 	}
@@ -251,7 +252,7 @@ type asking struct {
 }
 
 func (a *asking) nodes() (*clustered.Asking, error) {
-	peers, err := clustered.ParsePeers(a.From)
+	peers, err := roster.ParsePeers(a.From)
 	if err == nil && a.Dir != "" && len(peers) == 0 {
 		err = errors.New("--dir: want the nodes to ask, too (--from)")
 	}

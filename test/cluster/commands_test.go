@@ -155,9 +155,11 @@ func (m *machines) types(node, line string) string {
 	if !strings.HasPrefix(line, "godwit serve") {
 		cmd := exec.Command("bash", "-c", line)
 		cmd.Env = append(os.Environ(), pathWithGodwit())
+		var failure strings.Builder
+		cmd.Stderr = &failure
 		out, err := cmd.Output()
 		if err != nil {
-			m.t.Fatalf("%s: %v\n%s\n%s", line, err, out, m.out.String())
+			m.t.Fatalf("%s: %v\n%s%s", line, err, out, failure.String())
 		}
 		return string(out)
 	}

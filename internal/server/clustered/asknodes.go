@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"slices"
 	"strings"
 
+	"godwit.dev/godwit/internal/server/clustered/roster"
 	"godwit.dev/godwit/internal/server/clustered/status"
 )
 
@@ -43,7 +43,7 @@ func (a *Asking) RemoveNode(ctx context.Context, node string, line func(string))
 // been added; one that does not, before, so that the number of nodes that may fail does not
 // decrease.
 func (a *Asking) ReplaceNode(ctx context.Context, old, node string, line func(string)) error {
-	peers, err := ParsePeers([]string{node})
+	peers, err := roster.ParsePeers([]string{node})
 	if err != nil {
 		return err
 	}
@@ -56,9 +56,9 @@ func (a *Asking) ReplaceNode(ctx context.Context, old, node string, line func(st
 		return err
 	}
 	switch {
-	case !m.has(old) && !m.removed(old):
-		return fmt.Errorf("there is no node %s: the nodes are %s", old, strings.Join(m.names(), ", "))
-	case m.removed(peers[0].Name):
+	case !m.Has(old) && !m.HasRemoved(old):
+		return fmt.Errorf("there is no node %s: the nodes are %s", old, strings.Join(m.Names(), ", "))
+	case m.HasRemoved(peers[0].Name):
 		return fmt.Errorf("a node %s was removed before: let the machine in under another name", peers[0].Name)
 	}
 	s, err := all.Status(ctx)
@@ -70,7 +70,7 @@ func (a *Asking) ReplaceNode(ctx context.Context, old, node string, line func(st
 		answers = answers || n.Name == old && n.State != status.Unreachable
 	}
 	remove := func() error {
-		if m.removed(old) {
+		if m.HasRemoved(old) {
 			return nil
 		}
 		return a.RemoveNode(ctx, old, line)
@@ -80,7 +80,7 @@ func (a *Asking) ReplaceNode(ctx context.Context, old, node string, line func(st
 			return err
 		}
 	}
-	if !m.has(peers[0].Name) || m.Joining == peers[0].Name {
+	if !m.Has(peers[0].Name) || m.Joining == peers[0].Name {
 		if err := a.AddNode(ctx, node, line); err != nil {
 			return err
 		}
@@ -91,13 +91,8 @@ func (a *Asking) ReplaceNode(ctx context.Context, old, node string, line func(st
 	return nil
 }
 
-// removed reports that a node of this name was removed.
-func (m *membership) removed(name string) bool {
-	return slices.Contains(m.Removed, name)
-}
-
 // membership requests the list of nodes.
-func (a *Asking) membership(ctx context.Context) (latest *membership, err error) {
+func (a *Asking) membership(ctx context.Context) (latest *roster.List, err error) {
 	return latest, a.reach(func(client *http.Client, base string) error {
 		latest, err = askNodes(ctx, client, base+nodesPath)
 		return err
@@ -113,7 +108,7 @@ func (a *Asking) all(ctx context.Context) (*Asking, error) {
 	if err != nil {
 		return nil, err
 	}
-	peers, err := m.peers()
+	peers, err := m.Peers()
 	return &Asking{Dir: a.Dir, Node: a.Node, Peers: peers, network: a.network}, err
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/cluster/ca"
+	"godwit.dev/godwit/internal/server/clustered/roster"
 	"godwit.dev/godwit/internal/server/clustered/status"
 )
 
@@ -56,7 +57,7 @@ func (p *part) renew(ctx context.Context) (stop func()) {
 
 // trust makes the node trust the authority's certificates in the log. dropped: it trusts one
 // less than before.
-func (p *part) trust(m *membership) (changed, dropped bool, err error) {
+func (p *part) trust(m *roster.List) (changed, dropped bool, err error) {
 	if m.Roots == "" || !p.net.Secured() {
 		return false, false, nil
 	}
@@ -81,11 +82,11 @@ func (g *changing) trustAll(ctx context.Context, roots, vouchers string) error {
 		return err
 	}
 	if g.m.Roots != roots {
-		replicas, _, err := g.roster.Replicas(ctx)
+		replicas, err := g.replicas(ctx)
 		if err != nil {
 			return err
 		}
-		m := g.m.next()
+		m := g.m.Next()
 		m.Roots, m.Vouchers = roots, vouchers
 		if err := g.set(ctx, m, len(replicas)); err != nil {
 			return err

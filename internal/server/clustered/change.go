@@ -14,6 +14,7 @@ import (
 	"godwit.dev/godwit/internal/cluster/ca"
 	"godwit.dev/godwit/internal/cluster/jetstream"
 	"godwit.dev/godwit/internal/cluster/replog"
+	"godwit.dev/godwit/internal/server/clustered/roster"
 	"godwit.dev/godwit/internal/server/clustered/status"
 )
 
@@ -34,7 +35,7 @@ const fewestNodes = 2
 type change struct {
 	Add    string `json:"add,omitempty"` // NAME=HOST:PORT
 	Remove string `json:"remove,omitempty"`
-	// See membership.
+	// See roster.List.
 	Roots    string `json:"roots,omitempty"`
 	Vouchers string `json:"vouchers,omitempty"`
 }
@@ -67,7 +68,7 @@ func (f *front) nodes(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "a change of nodes is POSTed", http.StatusBadRequest)
 		return
 	}
-	roster, ok := p.record.(replog.Membership)
+	membership, ok := p.record.(replog.Membership)
 	if !ok || !p.net.Secured() {
 		http.Error(w, "nodes without certificates (godwit dev --nodes) are three", http.StatusConflict)
 		return
@@ -85,7 +86,7 @@ func (f *front) nodes(w http.ResponseWriter, r *http.Request) {
 		_, _ = fmt.Fprintf(w, format+"\n", a...)
 		_ = http.NewResponseController(w).Flush()
 	}
-	g := &changing{part: p, roster: roster, tell: tell}
+	g := &changing{part: p, membership: membership, tell: tell}
 	err := g.read(r.Context())
 	switch {
 	case err != nil:
@@ -107,17 +108,17 @@ func (f *front) nodes(w http.ResponseWriter, r *http.Request) {
 // changing is a change of nodes in progress.
 type changing struct {
 	*part
-	roster replog.Membership
-	tell   func(format string, a ...any)
-	m      *membership
+	membership replog.Membership
+	tell       func(format string, a ...any)
+	m          *roster.List
 }
 
 func (g *changing) read(ctx context.Context) error {
-	var m *membership
+	var m *roster.List
 	var last error
 	// After the leader of the log has ended, the next needs a moment.
 	if err := g.within(ctx, knowTime, func(ctx context.Context) bool {
-		m, last = readMembership(ctx, g.roster)
+		m, last = roster.Read(ctx, g.membership)
 		return !errors.Is(last, replog.ErrUnavailable)
 	}); err != nil || last != nil {
 		return errors.Join(last, err)
@@ -130,17 +131,17 @@ func (g *changing) read(ctx context.Context) error {
 }
 
 // set stores another list of nodes in the log, and sets the number of replicas.
-func (g *changing) set(ctx context.Context, m *membership, count int) error {
+func (g *changing) set(ctx context.Context, m *roster.List, count int) error {
 	text, err := json.Marshal(m)
 	if err != nil {
 		return err
 	}
 	var last error
 	err = g.within(ctx, stepTime, func(ctx context.Context) bool {
-		if last = g.roster.SetNodes(ctx, string(text), count); last == nil {
+		if last = g.membership.SetNodes(ctx, string(text), count); last == nil {
 			return true
 		}
-		now, err := readMembership(ctx, g.roster)
+		now, err := roster.Read(ctx, g.membership)
 		if err == nil && now != nil && now.Version > m.Version {
 			last = errors.New("somebody else changes the nodes, too")
 			return true
@@ -165,6 +166,16 @@ func (g *changing) within(ctx context.Context, limit time.Duration, f func(conte
 		}
 	}
 	return nil
+}
+
+// replicas are the nodes that keep the log. If the one that led it has just ended, another must
+// be elected before anything tells.
+func (g *changing) replicas(ctx context.Context) (all []string, err error) {
+	failed := g.within(ctx, stepTime, func(ctx context.Context) bool {
+		all, _, err = g.membership.Replicas(ctx)
+		return !errors.Is(err, replog.ErrUnavailable)
+	})
+	return all, errors.Join(err, failed)
 }
 
 // reached are the named nodes that answer and whose part of the log runs.
@@ -201,17 +212,17 @@ func (g *changing) awaitLearned(ctx context.Context) error {
 
 // add admits a node. It counts once it has caught up.
 func (g *changing) add(ctx context.Context, text string) error {
-	peers, err := ParsePeers([]string{text})
+	peers, err := roster.ParsePeers([]string{text})
 	if err != nil {
 		return err
 	}
-	node := Member{peers[0].Name, peers[0].Route}
+	node := roster.Member{Name: peers[0].Name, Route: peers[0].Route}
 	goesOn := g.m.Joining == node.Name && slices.Contains(g.m.Nodes, node)
 	if err := g.mayAdd(ctx, node, goesOn); err != nil {
 		return err
 	}
 	if !goesOn {
-		m := g.m.next()
+		m := g.m.Next()
 		m.Nodes, m.Joining = append(m.Nodes, node), node.Name
 		if err := g.set(ctx, m, len(m.Nodes)-1); err != nil {
 			return err
@@ -223,7 +234,7 @@ func (g *changing) add(ctx context.Context, text string) error {
 	g.tell("The nodes let %s in; it is waited for.", node.Name)
 	err = g.within(ctx, stepTime, func(ctx context.Context) bool {
 		s, err := g.ask(ctx, peers[0])
-		return err == nil && len(s.Nodes) == 1 && g.roster.SetNodes(ctx, g.text(), len(g.m.Nodes)) == nil
+		return err == nil && len(s.Nodes) == 1 && g.membership.SetNodes(ctx, g.text(), len(g.m.Nodes)) == nil
 	})
 	if err != nil {
 		return fmt.Errorf("node %s does not come (is it started there with --cluster-join? The log of it tells what it lacks): ask again once it does, or remove it: %w", node.Name, err)
@@ -231,7 +242,7 @@ func (g *changing) add(ctx context.Context, text string) error {
 	g.tell("The log and the state are copied to %s.", node.Name)
 	for reported := ""; ; {
 		s, err := g.ask(ctx, peers[0])
-		_, caughtUp, err2 := g.roster.Replicas(ctx)
+		_, caughtUp, err2 := g.membership.Replicas(ctx)
 		if err == nil && err2 == nil && len(s.Nodes) == 1 {
 			n := s.Nodes[0]
 			if n.State == status.Following && !n.Fresh && slices.Contains(caughtUp, node.Name) {
@@ -246,7 +257,7 @@ func (g *changing) add(ctx context.Context, text string) error {
 			return context.Cause(ctx)
 		}
 	}
-	m := g.m.next()
+	m := g.m.Next()
 	m.Joining = ""
 	if err := g.set(ctx, m, len(m.Nodes)); err != nil {
 		return err
@@ -269,7 +280,7 @@ func progress(n status.Node) string {
 }
 
 // mayAdd refuses an addition that would leave the cluster without a working majority.
-func (g *changing) mayAdd(ctx context.Context, node Member, goesOn bool) error {
+func (g *changing) mayAdd(ctx context.Context, node roster.Member, goesOn bool) error {
 	switch {
 	case slices.Contains(g.m.Removed, node.Name):
 		return fmt.Errorf("a node %s was removed before: let the machine in under another name", node.Name)
@@ -277,14 +288,14 @@ func (g *changing) mayAdd(ctx context.Context, node Member, goesOn bool) error {
 		return nil
 	case g.m.Joining != "" || g.m.Leaving != "":
 		return g.unfinished()
-	case g.m.has(node.Name):
+	case g.m.Has(node.Name):
 		return fmt.Errorf("there is a node %s already", node.Name)
-	case slices.Contains(g.m.routes(), node.Route):
+	case slices.Contains(g.m.Routes(), node.Route):
 		return fmt.Errorf("there is a node at %s already", node.Route)
 	case len(g.m.Nodes) >= jetstream.MaxNodes:
 		return fmt.Errorf("a cluster has up to %d nodes", jetstream.MaxNodes)
 	}
-	if n, all := len(g.reached(ctx, g.m.names())), len(g.m.Nodes); n+1 <= (all+1)/2 {
+	if n, all := len(g.reached(ctx, g.m.Names())), len(g.m.Nodes); n+1 <= (all+1)/2 {
 		return fmt.Errorf("%d of %d nodes are reached and keep the log, and with one more these were no majority: start the others, or remove one that does not come back first", n, all)
 	}
 	return ca.CheckName(node.Name)
@@ -307,12 +318,12 @@ func (g *changing) remove(ctx context.Context, name string) error {
 		if err := g.endNode(ctx, name); err != nil {
 			return err
 		}
-		m := g.m.next()
+		m := g.m.Next()
 		m.Leaving = name
 		if m.Joining == name {
 			m.Joining = ""
 		}
-		all, _, err := g.roster.Replicas(ctx)
+		all, err := g.replicas(ctx)
 		if err == nil {
 			err = g.set(ctx, m, len(all))
 		}
@@ -333,14 +344,14 @@ func (g *changing) remove(ctx context.Context, name string) error {
 		return errors.Join(err, last)
 	}
 	g.tell("The log does not count %s any more.", name)
-	m := g.m.next()
+	m := g.m.Next()
 	m.Leaving, m.Removed = "", append(m.Removed, name)
-	m.Nodes = slices.DeleteFunc(m.Nodes, func(n Member) bool { return n.Name == name })
+	m.Nodes = slices.DeleteFunc(m.Nodes, func(n roster.Member) bool { return n.Name == name })
 	if err := g.set(ctx, m, len(m.Nodes)); err != nil {
 		return err
 	}
 	err = g.within(ctx, stepTime, func(ctx context.Context) bool {
-		all, _, err := g.roster.Replicas(ctx)
+		all, _, err := g.membership.Replicas(ctx)
 		return err == nil && len(all) == len(m.Nodes) && !slices.Contains(all, name)
 	})
 	if err != nil {
@@ -355,8 +366,8 @@ func (g *changing) mayRemove(ctx context.Context, name string, goesOn bool) erro
 	switch {
 	case slices.Contains(g.m.Removed, name):
 		return fmt.Errorf("node %s was removed before", name)
-	case !g.m.has(name):
-		return fmt.Errorf("there is no node %s: the nodes are %s", name, strings.Join(g.m.names(), ", "))
+	case !g.m.Has(name):
+		return fmt.Errorf("there is no node %s: the nodes are %s", name, strings.Join(g.m.Names(), ", "))
 	case name == g.node.Name:
 		return fmt.Errorf("node %s owns the state: have it hand over first (godwit cluster step-down)", name)
 	case goesOn:
@@ -368,7 +379,7 @@ func (g *changing) mayRemove(ctx context.Context, name string, goesOn bool) erro
 	}
 	var have, all int
 	err := g.within(ctx, catchUpTime, func(ctx context.Context) bool {
-		replicas, caughtUp, err := g.roster.Replicas(ctx)
+		replicas, caughtUp, err := g.membership.Replicas(ctx)
 		if err != nil {
 			return false
 		}
@@ -384,7 +395,7 @@ func (g *changing) mayRemove(ctx context.Context, name string, goesOn bool) erro
 
 // endNode ends a node that answers. One that does not is assumed to be down.
 func (g *changing) endNode(ctx context.Context, name string) error {
-	i := slices.IndexFunc(g.peers(), func(p Peer) bool { return p.Name == name })
+	i := slices.IndexFunc(g.peers(), func(p roster.Peer) bool { return p.Name == name })
 	if i < 0 {
 		return nil
 	}

@@ -33,6 +33,7 @@ import (
 	"godwit.dev/godwit/internal/seal"
 	"godwit.dev/godwit/internal/server"
 	"godwit.dev/godwit/internal/server/clustered/answer"
+	"godwit.dev/godwit/internal/server/clustered/roster"
 	"godwit.dev/godwit/internal/server/heap"
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/space"
@@ -59,14 +60,6 @@ const (
 // faults of memory that is new.
 const heapGrowth = 50
 
-// Peer is a node as known to the others.
-type Peer struct {
-	Name    string `json:"name"`
-	URL     string `json:"url"`     // its address for clients; may be empty of others
-	Route   string `json:"route"`   // its log's address for other nodes
-	Address string `json:"address"` // its address for peers
-}
-
 // The intervals of polling whether the node's part of the log has stopped, and which node leads
 // which stream.
 const (
@@ -78,13 +71,13 @@ const (
 
 // Node identifies a process as one of the nodes.
 type Node struct {
-	Name     string `json:"name"`
-	Peers    []Peer `json:"peers"`  // all nodes, this one among them, in an order that is the same everywhere
-	Secret   string `json:"secret"` // authenticates the nodes to each other, on one machine
-	Identity string `json:"-"`      // directory of the certificate that is used instead
-	RootKey  string `json:"rootKey"`
-	LogLimit uint64 `json:"logLimit"` // see node.Options
-	Joins    bool   `json:"-"`        // it does not belong to the cluster until it is added
+	Name     string        `json:"name"`
+	Peers    []roster.Peer `json:"peers"`  // all nodes, this one among them, in an order that is the same everywhere
+	Secret   string        `json:"secret"` // authenticates the nodes to each other, on one machine
+	Identity string        `json:"-"`      // directory of the certificate that is used instead
+	RootKey  string        `json:"rootKey"`
+	LogLimit uint64        `json:"logLimit"` // see node.Options
+	Joins    bool          `json:"-"`        // it does not belong to the cluster until it is added
 }
 
 // network is the node's connection to the others.
@@ -119,7 +112,7 @@ type part struct {
 	node   Node
 	log    *slog.Logger
 	root   *seal.Root
-	self   Peer
+	self   roster.Peer
 	rank   int
 	net    *peer.Network
 	front  *front
@@ -169,7 +162,7 @@ func (s *ownedStore) Close() error {
 // restarted.
 func Run(ctx context.Context, cfg config.Config, n Node, log *slog.Logger, since time.Time) error {
 	defer heap.Pace(heapGrowth)()
-	known, err := readNodes(cfg.Data, &n)
+	known, err := n.knownNodes(cfg.Data)
 	if err != nil {
 		return err
 	}
@@ -222,7 +215,7 @@ func Run(ctx context.Context, cfg config.Config, n Node, log *slog.Logger, since
 		return err
 	}
 	js, err := jetstream.Start(ctx, jetstream.Options{
-		Cluster: "godwit", Node: n.Name, Dir: filepath.Join(cfg.Data, logDir), Listen: p.listensAt(p.self.Route), Routes: p.members.known.Load().routes(),
+		Cluster: "godwit", Node: n.Name, Dir: filepath.Join(cfg.Data, logDir), Listen: p.listensAt(p.self.Route), Routes: p.members.known.Load().Routes(),
 		TLS: p.net.Routes(), Secret: n.Secret, Logger: log,
 	})
 	if err != nil {

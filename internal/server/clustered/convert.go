@@ -12,6 +12,7 @@ import (
 	"godwit.dev/godwit/internal/cluster/peer"
 	"godwit.dev/godwit/internal/cluster/replica"
 	"godwit.dev/godwit/internal/cluster/snapshot"
+	"godwit.dev/godwit/internal/server/clustered/roster"
 	"godwit.dev/godwit/internal/server/clustered/status"
 	"godwit.dev/godwit/internal/store/pebble"
 )
@@ -55,7 +56,7 @@ func (a *Asking) Copy(ctx context.Context, to string, log *slog.Logger, progress
 		return err
 	}
 	defer network.Close()
-	all := candidates(ctx, a.Peers, 0, func(ctx context.Context, p Peer) (status.Cluster, error) {
+	all := candidates(ctx, a.Peers, 0, func(ctx context.Context, p roster.Peer) (status.Cluster, error) {
 		return askAlone(ctx, network, p)
 	})
 	if len(all) == 0 || !all[len(all)-1].serves {
@@ -85,7 +86,7 @@ func forget(dir string, log *slog.Logger) error {
 }
 
 // askAlone requests a peer's own status.
-func askAlone(ctx context.Context, network *peer.Network, p Peer) (status.Cluster, error) {
+func askAlone(ctx context.Context, network *peer.Network, p roster.Peer) (status.Cluster, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTime)
 	defer cancel()
 	return ask(ctx, network.Client(), network.URL(p.Address)+clusterPath+"?local=1")

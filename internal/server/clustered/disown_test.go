@@ -27,6 +27,7 @@ import (
 	"godwit.dev/godwit/internal/cluster/replog/simulated"
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/seal"
+	"godwit.dev/godwit/internal/server/clustered/roster"
 	"godwit.dev/godwit/internal/store/memory"
 	"godwit.dev/godwit/internal/store/space"
 )
@@ -61,7 +62,7 @@ func startOwning(t *testing.T) *owning {
 			FunctionIsolation: config.IsolationNone, LambdaCodeStorage: 1 << 30, LogsMaxBytes: 1 << 20, DeliveryHistory: time.Hour,
 			FunctionStorage: 1 << 20, FunctionConnections: 8, MinTransferRate: 4096, MaxConnections: 100, MaxBytesInFlight: 64 << 20,
 		},
-		node: Node{Name: "a", Peers: []Peer{{Name: "a"}}}, self: Peer{Name: "a", URL: "http://127.0.0.1:4566"}, root: seal.NewRoot(),
+		node: Node{Name: "a", Peers: []roster.Peer{{Name: "a"}}}, self: roster.Peer{Name: "a", URL: "http://127.0.0.1:4566"}, root: seal.NewRoot(),
 		net: peer.Loopback("secret"), log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})), left: make(chan struct{}, 1),
 	}
 	p.front = newFront(p)

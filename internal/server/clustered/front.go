@@ -20,6 +20,7 @@ import (
 	"godwit.dev/godwit/internal/cluster/snapshot"
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/server/clustered/answer"
+	"godwit.dev/godwit/internal/server/clustered/roster"
 	"godwit.dev/godwit/internal/server/clustered/status"
 )
 
@@ -82,7 +83,7 @@ func newFront(p *part) *front {
 }
 
 // handOnTo replaces the nodes that requests are forwarded to.
-func (f *front) handOnTo(peers []Peer) {
+func (f *front) handOnTo(peers []roster.Peer) {
 	p := f.part
 	proxies := map[string]*httputil.ReverseProxy{}
 	for _, peer := range peers {

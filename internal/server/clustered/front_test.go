@@ -12,12 +12,13 @@ import (
 
 	"godwit.dev/godwit/internal/cluster/peer"
 	"godwit.dev/godwit/internal/config"
+	"godwit.dev/godwit/internal/server/clustered/roster"
 )
 
 func fronted(t *testing.T, production bool) *front {
 	t.Helper()
 	p := &part{
-		cfg: config.Config{Production: production}, node: Node{Name: "a", Peers: []Peer{{Name: "a"}}}, net: peer.Loopback("secret"),
+		cfg: config.Config{Production: production}, node: Node{Name: "a", Peers: []roster.Peer{{Name: "a"}}}, net: peer.Loopback("secret"),
 		log: slog.New(slog.DiscardHandler), left: make(chan struct{}, 1),
 	}
 	p.front = newFront(p)

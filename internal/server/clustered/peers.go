@@ -4,50 +4,16 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io"
-	"net"
 	"net/http"
-	"strconv"
 	"strings"
 
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/cluster/ca"
 	"godwit.dev/godwit/internal/cluster/peer"
+	"godwit.dev/godwit/internal/server/clustered/roster"
 	"godwit.dev/godwit/internal/server/clustered/status"
 )
-
-// ParsePeers parses nodes written [NAME=]HOST:PORT. PORT is that of the log; the next one is
-// that for peers.
-func ParsePeers(texts []string) (peers []Peer, err error) {
-	seen := map[string]bool{}
-	for _, text := range texts {
-		name, address, named := strings.Cut(text, "=")
-		if !named {
-			address = text
-		}
-		host, digits, err := net.SplitHostPort(address)
-		if err != nil {
-			return nil, fmt.Errorf("a node is written [NAME=]HOST:PORT: %w", err)
-		}
-		port, err := strconv.ParseUint(digits, 10, 16)
-		if err != nil || port == 0 || port == 1<<16-1 || host == "" {
-			return nil, fmt.Errorf("a node is written [NAME=]HOST:PORT, with a port of 1 to 65534, and not %q", text)
-		}
-		if !named {
-			name = host
-		}
-		if err := ca.CheckName(name); err != nil {
-			return nil, err
-		}
-		if seen[name] {
-			return nil, fmt.Errorf("two nodes are called %q", name)
-		}
-		seen[name] = true
-		peers = append(peers, Peer{Name: name, Route: address, Address: net.JoinHostPort(host, strconv.FormatUint(port+1, 10))})
-	}
-	return peers, nil
-}
 
 // Asking is a command's access to the nodes of a cluster: at a URL for clients, or, with Dir,
 // at their addresses for peers, authenticated by the certificate there.
@@ -55,7 +21,7 @@ type Asking struct {
 	URL   string
 	Dir   string
 	Node  string
-	Peers []Peer
+	Peers []roster.Peer
 	// Client sends requests to URL; nil: http.DefaultClient.
 	Client *http.Client
 

@@ -11,6 +11,7 @@ import (
 
 	"godwit.dev/godwit/internal/cluster/record"
 	"godwit.dev/godwit/internal/cluster/snapshot"
+	"godwit.dev/godwit/internal/server/clustered/roster"
 	"godwit.dev/godwit/internal/server/clustered/status"
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/pebble"
@@ -140,7 +141,7 @@ func (p *part) requireSpace(need int64, reason error) error {
 
 // candidate is a node whose store may be copied.
 type candidate struct {
-	peer   Peer
+	peer   roster.Peer
 	number uint64
 	serves bool
 	full   bool // its disk is full
@@ -148,7 +149,7 @@ type candidate struct {
 
 // candidates are the nodes whose store continues in a log that begins at a position, and that
 // do not lag far behind the others; those that do not serve come first.
-func candidates(ctx context.Context, peers []Peer, first uint64, ask func(context.Context, Peer) (status.Cluster, error)) (all []candidate) {
+func candidates(ctx context.Context, peers []roster.Peer, first uint64, ask func(context.Context, roster.Peer) (status.Cluster, error)) (all []candidate) {
 	most := uint64(0)
 	for _, peer := range peers {
 		s, err := ask(ctx, peer)
@@ -175,17 +176,17 @@ func candidates(ctx context.Context, peers []Peer, first uint64, ask func(contex
 }
 
 // copyFrom chooses the node whose store is copied.
-func (p *part) copyFrom(ctx context.Context, first uint64) (Peer, bool) {
+func (p *part) copyFrom(ctx context.Context, first uint64) (roster.Peer, bool) {
 	all := candidates(ctx, p.others(), first, p.ask)
 	if len(all) == 0 {
-		return Peer{}, false
+		return roster.Peer{}, false
 	}
 	at := max(slices.IndexFunc(all, func(c candidate) bool { return !c.full }), 0) // a copy needs space there, too
 	return all[at].peer, true
 }
 
 // others are the other nodes.
-func (p *part) others() (all []Peer) {
+func (p *part) others() (all []roster.Peer) {
 	for _, peer := range p.peers() {
 		if peer.Name != p.node.Name {
 			all = append(all, peer)

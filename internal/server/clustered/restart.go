@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"godwit.dev/godwit/internal/server/clustered/roster"
 	"godwit.dev/godwit/internal/server/clustered/status"
 )
 
@@ -46,7 +47,7 @@ func (a *Asking) Restart(ctx context.Context, line func(string)) error {
 	nodes := slices.Clone(s.Nodes)
 	slices.SortStableFunc(nodes, func(x, y status.Node) int { return rankOf(x) - rankOf(y) })
 	for _, n := range nodes {
-		i := slices.IndexFunc(all.Peers, func(p Peer) bool { return p.Name == n.Name })
+		i := slices.IndexFunc(all.Peers, func(p roster.Peer) bool { return p.Name == n.Name })
 		if i < 0 {
 			return fmt.Errorf("node %s was added meanwhile", n.Name)
 		}

@@ -12,6 +12,7 @@ import (
 
 	"godwit.dev/godwit/internal/cluster/node"
 	"godwit.dev/godwit/internal/config"
+	"godwit.dev/godwit/internal/server/clustered/roster"
 	"godwit.dev/godwit/internal/server/clustered/status"
 )
 
@@ -130,7 +131,7 @@ func (f *front) members(ctx context.Context) (all []node.Member) {
 }
 
 // ask requests a peer's status.
-func (p *part) ask(ctx context.Context, peer Peer) (status.Cluster, error) {
+func (p *part) ask(ctx context.Context, peer roster.Peer) (status.Cluster, error) {
 	return askAlone(ctx, p.net, peer)
 }
 

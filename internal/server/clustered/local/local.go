@@ -25,6 +25,7 @@ import (
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/seal"
 	"godwit.dev/godwit/internal/server/clustered"
+	"godwit.dev/godwit/internal/server/clustered/roster"
 )
 
 // Nodes is the number of nodes: one of them may be down.
@@ -119,9 +120,9 @@ func (l *cluster) prepare() ([]clustered.Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	var peers []clustered.Peer
+	var peers []roster.Peer
 	for i := range l.Nodes {
-		peers = append(peers, clustered.Peer{
+		peers = append(peers, roster.Peer{
 			Name: strconv.Itoa(i + 1), URL: "http://" + net.JoinHostPort(host, strconv.Itoa(port+i)),
 			Route: net.JoinHostPort("127.0.0.1", strconv.Itoa(port+routesBehind+i)), Address: net.JoinHostPort("127.0.0.1", strconv.Itoa(port+peersBehind+i)),
 		})

@@ -20,7 +20,7 @@ var ErrPoisoned = errors.New("a command has panicked half-way, and memory may be
 // and ends the process by fatal; nil does not end it.
 func End(logger *slog.Logger, fatal func(error), cause any) {
 	if logger != nil {
-		logger.Error("a command has panicked: godwit ends, and is to be started again", "panic", cause, "stack", string(debug.Stack()))
+		logger.Error("a command has panicked half-way", "panic", cause, "stack", string(debug.Stack()))
 	}
 	if fatal != nil {
 		fatal(fmt.Errorf("%w: %v", ErrPoisoned, cause))

@@ -183,6 +183,7 @@ func (d Deps) exit(err error) {
 		d.World.Exit(err)
 		return
 	}
+	d.Log.Error("the process ends, to be started again", "reason", err)
 	os.Exit(pebble.ExitCode)
 }
 

@@ -76,7 +76,8 @@ func newPool(deps Deps, engine *shard.Engine, limits shard.FunctionLimits, outpu
 	if err != nil {
 		return nil, nil, err
 	}
-	deps.Limits.storage = processes.Storage
+	storage := processes.Storage
+	deps.Limits.storage.Store(&storage)
 	deps.OnStop("functions' directory", func(context.Context) error { return processes.Close() })
 	elsewhere := remote.New(remote.Options{AllowPrivate: deps.Config.AllowPrivateEndpoints, Own: deps.ownPorts(), Connections: deps.Limits.outgoing, Dial: deps.World.Dial})
 	deps.OnStop("remote functions' connections", func(context.Context) error {

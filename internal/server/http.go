@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/api/developer"
+	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/wire/http1"
 )
 
@@ -48,14 +49,23 @@ const (
 
 // listen opens the port, without serving requests yet.
 func (s *Server) listen(ctx context.Context) error {
-	var lc net.ListenConfig
-	l, err := lc.Listen(ctx, "tcp", s.cfg.Listen)
+	l, err := Listen(ctx, s.cfg.Listen)
 	if err != nil {
-		return explainListen(s.cfg.Listen, err)
+		return err
 	}
 	s.listener = l
 	s.stack.Push("listener", func(context.Context) error { return closeListener(l) })
 	return nil
+}
+
+// Listen listens for clients. Its errors say what to do.
+func Listen(ctx context.Context, address string) (net.Listener, error) {
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, explainListen(address, err)
+	}
+	return l, nil
 }
 
 // explainListen explains why an address cannot be used.
@@ -85,14 +95,25 @@ func closeListener(l net.Listener) error {
 // parts that a request uses outlive it.
 func (s *Server) serve(parts Parts) {
 	s.answers = s.handler(parts)
-	other := s.httpServer(s.answers)
-	s.limits.watch(other)
-	srv := http1.New(s.answers, other)
-	clients := s.limits.listen(s.listener)
+	var secure *tls.Config
 	if s.secure != nil {
-		clients = tls.NewListener(clients, s.secure.Config())
+		secure = s.secure.Config()
 	}
+	srv, clients := ForClients(s.cfg, s.log, s.limits, s.listener, secure, s.answers)
 	s.serveUntilStopped("HTTP", "HTTP server", srv, func() error { return srv.Serve(clients) })
+}
+
+// ForClients makes the HTTP server of h, with the times that requests and answers may take, and
+// the listener that it is to serve: l, which accepts TCP connections, with the bounds of limits
+// and, if secure is not nil, TLS. limits has one such listener.
+func ForClients(cfg config.Config, log *slog.Logger, limits *Limits, l net.Listener, secure *tls.Config, h http.Handler) (*http1.Server, net.Listener) {
+	other := httpServer(cfg, log, h)
+	limits.watch(other)
+	clients := limits.listen(l)
+	if secure != nil {
+		clients = tls.NewListener(clients, secure)
+	}
+	return http1.New(h, other), clients
 }
 
 // drainable is an *http.Server or an *http1.Server.
@@ -133,7 +154,7 @@ func (s *Server) serveFunctions(parts Parts) {
 // serveAt serves requests at another listener than the clients'. Its name is that of its
 // clients.
 func (s *Server) serveAt(who string, l net.Listener, h http.Handler) {
-	other := s.httpServer(h)
+	other := httpServer(s.cfg, s.log, h)
 	s.limits.watch(other)
 	srv := http1.New(h, other)
 	s.serveUntilStopped(who, who+"' HTTP server", srv, func() error {
@@ -164,8 +185,8 @@ func portOf(a net.Addr) uint16 {
 	return 0
 }
 
-func (s *Server) httpServer(h http.Handler) *http.Server {
-	unread := int(min(cmp.Or(s.cfg.MaxUnreadBytes, defaultUnreadBytes), math.MaxInt32)) // as much as a window can be
+func httpServer(cfg config.Config, log *slog.Logger, h http.Handler) *http.Server {
+	unread := int(min(cmp.Or(cfg.MaxUnreadBytes, defaultUnreadBytes), math.MaxInt32)) // as much as a window can be
 	return &http.Server{
 		Handler:           h,
 		ReadHeaderTimeout: readHeaderTimeout,
@@ -176,10 +197,10 @@ func (s *Server) httpServer(h http.Handler) *http.Server {
 		IdleTimeout:                  idleTimeout,
 		MaxHeaderBytes:               maxHeaderBytes,
 		HTTP2: &http.HTTP2Config{
-			MaxConcurrentStreams:          cmp.Or(s.cfg.MaxStreams, defaultStreams),
+			MaxConcurrentStreams:          cmp.Or(cfg.MaxStreams, defaultStreams),
 			MaxReceiveBufferPerConnection: unread, MaxReceiveBufferPerStream: unread,
 		},
-		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 }
 
@@ -239,7 +260,7 @@ func (s *Server) servePprof(ctx context.Context) error {
 	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
-	srv := s.httpServer(s.guardedProfiles(mux))
+	srv := httpServer(s.cfg, s.log, s.guardedProfiles(mux))
 	srv.WriteTimeout = 0 // the caller sets the duration of a profile
 	srv.ReadTimeout = 0
 	done := make(chan struct{})

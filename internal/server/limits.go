@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync/atomic"
 
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/limit"
@@ -26,10 +27,10 @@ type Limits struct {
 	outgoing          *limit.Slots
 	pace              wire.Pace
 	options           conns.Options
-	clients           *conns.Listener    // nil until listen
-	posts             int                // connections for posts to sources
-	storage           func() limit.Stats // of functions' /tmp; nil until they can run
-	warning           string             // to the operator; empty: none
+	clients           *conns.Listener                    // nil until listen
+	posts             int                                // connections for posts to sources
+	storage           atomic.Pointer[func() limit.Stats] // of functions' /tmp; nil until they can run
+	warning           string                             // to the operator; empty: none
 }
 
 // NewLimits divides the machine's resources.
@@ -109,8 +110,8 @@ func (l *Limits) watch(s *http.Server) {
 // stats are what metrics show.
 func (l *Limits) stats() []limit.Stats {
 	all := []limit.Stats{l.requests.Stats(), l.answers.Stats(), l.functions.Stats(), l.outgoing.Stats()}
-	if l.storage != nil {
-		all = append(all, l.storage())
+	if storage := l.storage.Load(); storage != nil {
+		all = append(all, (*storage)())
 	}
 	if l.clients != nil {
 		all = append(all, l.clients.Stats()...)

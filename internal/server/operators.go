@@ -113,7 +113,7 @@ func (s *Server) serveOperators(ctx context.Context, parts Parts) error {
 	}
 	mux := s.everything(parts)
 	mux.Handle("/", admin.NotFound())
-	srv := s.httpServer(s.guarded(parts, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	srv := httpServer(s.cfg, s.log, s.guarded(parts, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if parts.Operated != nil {
 			parts.Operated(r)
 		}

@@ -182,7 +182,7 @@ func Run(ctx context.Context, cfg config.Config, n Node, log *slog.Logger, since
 	if p.root, err = bootstrap.ReadRootKey(n.RootKey); err != nil {
 		return fmt.Errorf("the root key cannot be read: %w", err)
 	}
-	l, err := p.listen(ctx)
+	l, secure, err := p.listen(ctx)
 	if err != nil {
 		return err
 	}
@@ -194,8 +194,10 @@ func Run(ctx context.Context, cfg config.Config, n Node, log *slog.Logger, since
 		return errors.Join(fmt.Errorf("cannot listen for other nodes on %s: %w", p.self.Address, err), l.Close())
 	}
 	p.front = newFront(p)
-	defer p.answer(l, p.front)()
-	defer p.answer(peers, p.net.Only(http.HandlerFunc(p.front.ofPeer)))()
+	defer serve(server.ForClients(cfg, log, p.front.limits, l, secure, p.front))()
+	ofPeer := p.net.Only(http.HandlerFunc(p.front.ofPeer))
+	// What peers ask for, such as a copy of the store, may take any time.
+	defer serve(http1.New(ofPeer, &http.Server{Handler: ofPeer, ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10}), peers)()
 	if err := os.MkdirAll(cfg.Data, 0o700); err != nil {
 		return fmt.Errorf("the data directory cannot be made: %w", err)
 	}
@@ -258,22 +260,21 @@ func Run(ctx context.Context, cfg config.Config, n Node, log *slog.Logger, since
 	return nil
 }
 
-// listen listens for clients, with TLS if configured.
-func (p *part) listen(ctx context.Context) (net.Listener, error) {
-	var lc net.ListenConfig
-	l, err := lc.Listen(ctx, "tcp", p.cfg.Listen)
+// listen listens for clients; secure is nil unless TLS is configured.
+func (p *part) listen(ctx context.Context) (l net.Listener, secure *tls.Config, err error) {
+	l, err = server.Listen(ctx, p.cfg.Listen)
 	if err != nil {
-		return nil, fmt.Errorf("cannot listen on %s: %w", p.cfg.Listen, err)
+		return nil, nil, err
 	}
 	if p.cfg.TLSCert == "" {
-		return l, nil
+		return l, nil, nil
 	}
 	files, err := certs.Open(certs.Options{Cert: p.cfg.TLSCert, Key: p.cfg.TLSKey, ClientCA: p.cfg.TLSClientCA, Logger: p.log})
 	if err != nil {
-		return nil, errors.Join(err, l.Close())
+		return nil, nil, errors.Join(err, l.Close())
 	}
 	context.AfterFunc(ctx, files.Watch())
-	return tls.NewListener(l, files.Config()), nil
+	return l, files.Config(), nil
 }
 
 // reachable is the address of a listening node for clients, as far as it knows.
@@ -304,9 +305,8 @@ func (p *part) listensAt(address string) string {
 	return net.JoinHostPort("", port)
 }
 
-// answer answers at a listener until it is stopped.
-func (p *part) answer(l net.Listener, h http.Handler) (stop func()) {
-	s := http1.New(h, &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10})
+// serve answers at a listener until it is stopped.
+func serve(s *http1.Server, l net.Listener) (stop func()) {
 	go func() { _ = s.Serve(l) }() // it ends when it is closed
 	return func() {
 		ctx, cancel := context.WithTimeout(context.Background(), finishTime)
@@ -424,6 +424,7 @@ func (p *part) own(ctx context.Context, owner *replica.Owner) error {
 		cfg.PublicURL = p.self.URL
 	}
 	s := server.New(cfg, p.log, func(ctx context.Context, deps server.Deps) (server.Parts, error) {
+		deps.Limits = p.front.limits // it is this one that takes clients' connections
 		deps.World.Store = func() (store.Store, func() bool, error) { return st, p.full.Load().Low, nil }
 		deps.World.Root, deps.World.Replicated, deps.World.Exit = p.root, true, poison.Until(st.closed.Load, p.failed)
 		deps.World.Owned = func() bool { return owner.Failed() == nil }

@@ -2,6 +2,7 @@ package clustered
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -19,6 +20,8 @@ import (
 	"godwit.dev/godwit/internal/cluster/node"
 	"godwit.dev/godwit/internal/cluster/snapshot"
 	"godwit.dev/godwit/internal/config"
+	"godwit.dev/godwit/internal/limit"
+	"godwit.dev/godwit/internal/server"
 	"godwit.dev/godwit/internal/server/clustered/answer"
 	"godwit.dev/godwit/internal/server/clustered/roster"
 	"godwit.dev/godwit/internal/server/clustered/status"
@@ -28,6 +31,7 @@ import (
 const (
 	ownerTime  = 15 * time.Second // how long a request waits for an owner of the state
 	replayable = 2 << 20          // bytes of a body that is kept for another owner
+	keptShare  = 4                // part of the memory for requests and answers that such bodies may take
 )
 
 // Headers of a forwarded request: the forwarding node, the client's address, and whether it
@@ -70,13 +74,17 @@ type front struct {
 	proxies atomic.Pointer[map[string]*httputil.ReverseProxy] // by the name of the peer
 	closing atomic.Bool
 	metrics http.Handler
-	busy    atomic.Int64 // requests in progress in this process
+	limits  *server.Limits // of this process, whichever node owns the state
+	busy    atomic.Int64   // requests in progress in this process
+	kept    atomic.Int64   // bytes of bodies that are kept for another owner
+	mayKeep int64
 
 	answered, forwarded atomic.Uint64 // requests since the start: answered by this process, and forwarded to the owner
 }
 
 func newFront(p *part) *front {
-	f := &front{part: p}
+	f := &front{part: p, limits: server.NewLimits(p.cfg, p.log)}
+	f.mayKeep = cmp.Or(p.cfg.MaxBytesInFlight, limit.DefaultBytes(limit.Memory())) / keptShare
 	f.metrics = status.Metrics(func(ctx context.Context) status.Cluster { return f.status(ctx, true) })
 	f.handOnTo(p.peers())
 	return f
@@ -114,6 +122,9 @@ func (f *front) handOnTo(peers []roster.Peer) {
 				if r.StatusCode == http.StatusMisdirectedRequest {
 					return errNotOwner
 				}
+				if a, ok := r.Request.Context().Value(attemptKey{}).(*attempt); ok && r.ContentLength < 0 {
+					lift(a.answer) // a stream, which may go on for any time
+				}
 				return nil
 			},
 			ErrorHandler: func(_ http.ResponseWriter, r *http.Request, err error) {
@@ -127,11 +138,22 @@ func (f *front) handOnTo(peers []roster.Peer) {
 	f.proxies.Store(&proxies)
 }
 
-// attempt is the result of forwarding a request.
+// attempt is the forwarding of a request to one peer.
 type (
-	attempt    struct{ err error }
+	attempt struct {
+		answer http.ResponseWriter
+		err    error // why there is no answer
+	}
 	attemptKey struct{}
 )
+
+// lift removes the times within which a request must be read and answered. The owner bounds both,
+// and the listener how slowly a client reads.
+func lift(w http.ResponseWriter) {
+	control := http.NewResponseController(w)
+	_ = control.SetWriteDeadline(time.Time{}) // an error means that there are no deadlines
+	_ = control.SetReadDeadline(time.Time{})
+}
 
 var errNotOwner = errors.New("the peer does not own the state")
 
@@ -232,7 +254,8 @@ func (f *front) serve(w http.ResponseWriter, r *http.Request, forwarded bool) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), ownerTime)
 	defer cancel()
-	body, whole := keep(r)
+	body, whole := f.keep(r)
+	defer f.kept.Add(-int64(len(body)))
 	for {
 		cells := f.part.cells.Load()
 		if cells == nil {
@@ -289,19 +312,22 @@ func pause(ctx context.Context, d time.Duration) bool {
 	return clock.Wait(ctx, clock.System, d) == nil
 }
 
-// keep reads a body that is small enough to be sent twice.
-func keep(r *http.Request) (body []byte, whole bool) {
-	switch {
-	case r.ContentLength == 0:
+// keep reads a body that is small enough to be sent twice, if there is memory for it.
+func (f *front) keep(r *http.Request) (body []byte, whole bool) {
+	switch n := r.ContentLength; {
+	case n == 0:
 		return nil, true
-	case r.ContentLength < 0 || r.ContentLength > replayable:
+	case n < 0 || n > replayable:
+		return nil, false
+	case f.kept.Add(n) > f.mayKeep:
+		f.kept.Add(-n)
 		return nil, false
 	}
 	body = make([]byte, r.ContentLength)
 	n, err := io.ReadFull(r.Body, body)
 	if err != nil { // the handler will get the same error
 		r.Body = io.NopCloser(io.MultiReader(bytes.NewReader(body[:n]), broken{err}))
-		return nil, false
+		return body, false
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	return body, true
@@ -317,7 +343,10 @@ func (f *front) forward(w http.ResponseWriter, r *http.Request, owner string) (d
 	if proxy == nil {
 		return false, true
 	}
-	var a attempt
+	a := attempt{answer: w}
+	if r.TLS != nil { // there net/http bounds the time from a request's first byte to its answer's last
+		lift(w)
+	}
 	proxy.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), attemptKey{}, &a)))
 	if a.err == nil {
 		f.forwarded.Add(1)

@@ -9,9 +9,11 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"godwit.dev/godwit/internal/cluster/peer"
 	"godwit.dev/godwit/internal/config"
+	"godwit.dev/godwit/internal/server"
 	"godwit.dev/godwit/internal/server/clustered/roster"
 )
 
@@ -98,22 +100,121 @@ func TestKeep(t *testing.T) {
 		return r
 	}
 	r := request(strings.NewReader("body"), 4)
-	if body, whole := keep(r); string(body) != "body" || !whole {
+	if body, whole := fronted(t, false).keep(r); string(body) != "body" || !whole {
 		t.Errorf("kept %q, %v", body, whole)
 	}
 	if text, err := io.ReadAll(r.Body); string(text) != "body" || err != nil {
 		t.Errorf("the handler reads %q, %v", text, err)
 	}
 	r = request(strings.NewReader("cut"), 10)
-	if _, whole := keep(r); whole {
+	if _, whole := fronted(t, false).keep(r); whole {
 		t.Error("half a body is kept")
 	}
 	if text, err := io.ReadAll(r.Body); string(text) != "cut" || !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("the handler reads %q, %v", text, err)
 	}
 	for _, length := range []int64{-1, replayable + 1} {
-		if _, whole := keep(request(strings.NewReader("x"), length)); whole {
+		if _, whole := fronted(t, false).keep(request(strings.NewReader("x"), length)); whole {
 			t.Errorf("a body of length %d is kept", length)
+		}
+	}
+}
+
+// TestKeepBounded: what is kept of bodies is bounded in all, and what is not kept is read by the
+// handler.
+func TestKeepBounded(t *testing.T) {
+	f := fronted(t, false)
+	f.mayKeep = 10
+	f.kept.Store(7)
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", strings.NewReader("body"))
+	if _, whole := f.keep(r); whole || f.kept.Load() != 7 {
+		t.Errorf("more is kept than there is memory for: %d bytes", f.kept.Load())
+	}
+	if text, err := io.ReadAll(r.Body); string(text) != "body" || err != nil {
+		t.Errorf("the handler reads %q, %v", text, err)
+	}
+	f.kept.Store(6)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel() // nobody is waited for
+	f.serve(httptest.NewRecorder(), httptest.NewRequestWithContext(ended, http.MethodPost, "/", strings.NewReader("body")), false)
+	if f.kept.Load() != 6 {
+		t.Errorf("after a request %d bytes are kept, and 6 were before", f.kept.Load())
+	}
+}
+
+// deadlines is an answer that notes its deadlines.
+type deadlines struct {
+	*httptest.ResponseRecorder
+	lifted bool
+}
+
+func (d *deadlines) SetWriteDeadline(t time.Time) error {
+	d.lifted = t.IsZero()
+	return nil
+}
+
+// TestStreamsForwarded: a stream that a peer answers with has no end by the time for answers, which
+// other answers have.
+func TestStreamsForwarded(t *testing.T) {
+	owner := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/stream" {
+			_ = http.NewResponseController(w).Flush() // of no length
+		}
+	}))
+	defer owner.Close()
+	f := fronted(t, false)
+	f.handOnTo([]roster.Peer{{Name: "b", Address: owner.Listener.Addr().String()}})
+	for path, want := range map[string]bool{"/stream": true, "/": false} {
+		w := &deadlines{ResponseRecorder: httptest.NewRecorder()}
+		if done, _ := f.forward(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil), "b"); !done || w.lifted != want {
+			t.Errorf("%s: answered %t, the deadline is lifted: %t", path, done, w.lifted)
+		}
+	}
+}
+
+// TestFrontBounds: a node takes as many connections as its settings allow, whoever owns the state.
+func TestFrontBounds(t *testing.T) {
+	f := fronted(t, false)
+	cfg := config.Config{MaxConnections: 2}
+	l, err := server.Listen(t.Context(), "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.limits = server.NewLimits(cfg, f.part.log)
+	begun, end := make(chan struct{}), make(chan struct{})
+	stop := serve(server.ForClients(cfg, f.part.log, f.limits, l, nil, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		begun <- struct{}{}
+		<-end
+		f.ServeHTTP(w, r)
+	})))
+	defer stop()
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	get := func() error {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+l.Addr().String()+healthPath, nil)
+		if err != nil {
+			return err
+		}
+		answer, err := client.Do(r)
+		if err != nil {
+			return err
+		}
+		if err := answer.Body.Close(); err != nil || answer.StatusCode != http.StatusOK {
+			return errors.Join(err, errors.New(answer.Status))
+		}
+		return nil
+	}
+	answered := make(chan error, 2)
+	for range 2 {
+		go func() { answered <- get() }()
+		<-begun
+	}
+	if err := get(); err == nil {
+		t.Error("a third connection is answered")
+	}
+	close(end)
+	for range 2 {
+		if err := <-answered; err != nil {
+			t.Errorf("one that may be: %v", err)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package kms
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -115,7 +116,7 @@ func (k *Key) Accept(g *Grant, grants int) error {
 // Same reports whether a request with a grant's name is for the existing grant.
 func (g *Grant) Same(o *Grant) bool {
 	return g.Name != "" && g.Name == o.Name && g.Grantee == o.Grantee && g.Retiring == o.Retiring &&
-		slices.Equal(g.Operations, o.Operations) && equal(g.Subset, o.Subset) && equal(g.Equals, o.Equals)
+		slices.Equal(g.Operations, o.Operations) && maps.Equal(g.Subset, o.Subset) && maps.Equal(g.Equals, o.Equals)
 }
 
 // Allows reports whether the grant allows an operation with an encryption context to one of a
@@ -127,12 +128,7 @@ func (g *Grant) Allows(principals []string, operation string, context map[string
 	if cryptographic := usages[operation] == SymmetricDefault || usages[operation] == EncryptDecrypt; !cryptographic {
 		return true // constraints only apply to operations with an encryption context
 	}
-	for key, value := range g.Subset {
-		if got, ok := context[key]; !ok || got != value {
-			return false
-		}
-	}
-	return g.Equals == nil || equal(g.Equals, context)
+	return includes(context, g.Subset) && (g.Equals == nil || matches(g.Equals, context))
 }
 
 // Covers reports whether the grantee may pass on another grant: with operations that it has,
@@ -143,27 +139,37 @@ func (g *Grant) Covers(made *Grant) bool {
 			return false
 		}
 	}
-	if g.Equals != nil && (made.Equals == nil || !equal(g.Equals, made.Equals)) {
+	if g.Equals != nil && (made.Equals == nil || !matches(g.Equals, made.Equals)) {
 		return false
 	}
 	for key, value := range g.Subset {
-		inSubset, ok := made.Subset[key]
-		inEquals, also := made.Equals[key]
-		if (!ok || inSubset != value) && (!also || inEquals != value) {
+		if !has(made.Subset, key, value) && !has(made.Equals, key, value) {
 			return false
 		}
 	}
 	return true
 }
 
-func equal(a, b map[string]string) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for key, value := range a {
-		if got, ok := b[key]; !ok || got != value {
+// matches reports whether two encryption contexts are the same but for the case of keys: a
+// constraint's keys are not case-sensitive, unlike the encryption context of a ciphertext.
+func matches(a, b map[string]string) bool {
+	return len(a) == len(b) && includes(a, b) && includes(b, a)
+}
+
+func includes(context, pairs map[string]string) bool {
+	for key, value := range pairs {
+		if !has(context, key, value) {
 			return false
 		}
 	}
 	return true
+}
+
+func has(context map[string]string, key, value string) bool {
+	for k, v := range context {
+		if v == value && strings.EqualFold(k, key) {
+			return true
+		}
+	}
+	return false
 }

@@ -202,9 +202,10 @@ func (k *Key) Describe(text string) error {
 	return nil
 }
 
-// PutPolicy replaces the key's policy by a valid one.
+// PutPolicy replaces the key's policy by a valid one, also of a key that is pending deletion:
+// who may cancel that can be a matter of the policy.
 func (k *Key) PutPolicy(doc string) error {
-	if err := k.changeable(); err != nil {
+	if err := k.customer(); err != nil {
 		return err
 	}
 	k.Policy = doc

@@ -202,4 +202,6 @@ func TestSimulatePolicies(t *testing.T) {
 	equal(t, "keys", []string{"aws:SecureTransport"}, must(c.GetContextKeysForCustomPolicy(ctx, &iam.GetContextKeysForCustomPolicyInput{PolicyInputList: []string{doc}}))(t).ContextKeyNames)
 	_, err := c.SimulatePrincipalPolicy(ctx, &iam.SimulatePrincipalPolicyInput{PolicySourceArn: new("arn:aws:iam::000000000000:user/none"), ActionNames: []string{"sqs:SendMessage"}})
 	refused(t, err, "NoSuchEntity", http.StatusNotFound, "The user with name none cannot be found.")
+	_, err = c.SimulateCustomPolicy(ctx, &iam.SimulateCustomPolicyInput{PolicyInputList: []string{doc}, PermissionsBoundaryPolicyInputList: []string{doc, doc}, ActionNames: []string{"sqs:SendMessage"}})
+	refused(t, err, "InvalidInput", http.StatusBadRequest, "Only one permissions boundary can be simulated.")
 }

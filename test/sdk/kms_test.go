@@ -143,6 +143,8 @@ func TestKMSStates(t *testing.T) {
 		t.Errorf("%+v", gone)
 	}
 	refusedWith(t, use(), "KMSInvalidStateException", *key.Arn+" is pending deletion.")
+	policy := ask(t, c.GetKeyPolicy, &kms.GetKeyPolicyInput{KeyId: key.KeyId}).Policy
+	ask(t, c.PutKeyPolicy, &kms.PutKeyPolicyInput{KeyId: key.KeyId, Policy: policy}) // AWS's table of key states has it succeed
 	ask(t, c.CancelKeyDeletion, &kms.CancelKeyDeletionInput{KeyId: key.KeyId})
 	if state := ask(t, c.DescribeKey, &kms.DescribeKeyInput{KeyId: key.KeyId}).KeyMetadata.KeyState; state != types.KeyStateDisabled {
 		t.Errorf("it is %s", state)
@@ -271,6 +273,64 @@ func TestKMSGrants(t *testing.T) {
 	}
 	ask(t, mine.RevokeGrant, &kms.RevokeGrantInput{KeyId: key.KeyId, GrantId: grant.GrantId})
 	refusedWith(t, decrypt(), "AccessDeniedException", "*")
+}
+
+// TestKMSGrantConstraints: the keys of a constraint are not case-sensitive, its values are, and both are bounded.
+func TestKMSGrantConstraints(t *testing.T) {
+	endpoint := start(t)
+	const other = "999999999999"
+	mine, theirs := newKMS(t, endpoint, account), newKMS(t, endpoint, other)
+	grant := func(key *types.KeyMetadata, constraints *types.GrantConstraints) error {
+		_, err := mine.CreateGrant(t.Context(), &kms.CreateGrantInput{
+			KeyId: key.KeyId, GranteePrincipal: aws.String("arn:aws:iam::" + other + ":root"), Operations: []types.GrantOperation{types.GrantOperationEncrypt}, Constraints: constraints,
+		})
+		return err
+	}
+	for name, of := range map[string]func(map[string]string) *types.GrantConstraints{
+		"subset": func(pairs map[string]string) *types.GrantConstraints {
+			return &types.GrantConstraints{EncryptionContextSubset: pairs}
+		},
+		"equals": func(pairs map[string]string) *types.GrantConstraints {
+			return &types.GrantConstraints{EncryptionContextEquals: pairs}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			key := makeKey(t, mine, &kms.CreateKeyInput{})
+			pairs := map[string]string{}
+			for i := range 8 {
+				pairs[fmt.Sprint("key-", i)] = strings.Repeat("ä", 384)
+			}
+			if err := grant(makeKey(t, mine, &kms.CreateKeyInput{}), of(pairs)); err != nil {
+				t.Error(err)
+			}
+			pairs["key-8"] = "x"
+			refusedWith(t, grant(key, of(pairs)), "ValidationException", "*")
+			refusedWith(t, grant(key, of(map[string]string{"tenant": strings.Repeat("a", 385)})), "ValidationException", "*")
+			if all := ask(t, mine.ListGrants, &kms.ListGrantsInput{KeyId: key.KeyId}).Grants; len(all) != 0 {
+				t.Errorf("%+v", all)
+			}
+			if err := grant(key, of(map[string]string{"tenant": "a"})); err != nil {
+				t.Fatal(err)
+			}
+			for _, tt := range []struct {
+				context map[string]string
+				allowed bool
+			}{
+				{map[string]string{"tenant": "a"}, true},
+				{map[string]string{"Tenant": "a"}, true},
+				{map[string]string{"tenant": "A"}, false},
+				{map[string]string{"TENANT": "a", "more": "x"}, name == "subset"},
+			} {
+				_, err := theirs.Encrypt(t.Context(), &kms.EncryptInput{KeyId: key.Arn, Plaintext: []byte("x"), EncryptionContext: tt.context})
+				if tt.allowed && err != nil {
+					t.Errorf("%v: %v", tt.context, err)
+				}
+				if !tt.allowed {
+					refusedWith(t, err, "AccessDeniedException", "*")
+				}
+			}
+		})
+	}
 }
 
 // TestKMSUnbuilt: what is not built is refused by name.

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/authorize"
@@ -150,6 +151,9 @@ func (s *Service) createGrant(_ context.Context, call *api.Call, in *CreateGrant
 		Issuer: who(call).ARN, Operations: in.Operations,
 	}
 	if in.Constraints != nil {
+		if err := in.Constraints.check(); err != nil {
+			return nil, err
+		}
 		g.Subset, g.Equals = in.Constraints.EncryptionContextSubset, in.Constraints.EncryptionContextEquals
 	}
 	asked := access(call, "CreateGrant", append(ofGrant(&g),
@@ -167,6 +171,27 @@ func (s *Service) createGrant(_ context.Context, call *api.Call, in *CreateGrant
 		return nil, err
 	}
 	return &CreateGrantOutput{keys.GrantToken(made), made.ID}, nil
+}
+
+// Bounds of a grant's constraint.
+const (
+	constraintPairs = 8
+	constraintValue = 384 // characters
+)
+
+// check refuses constraints beyond AWS's bounds.
+func (c *GrantConstraints) check() error {
+	for _, pairs := range []map[string]string{c.EncryptionContextSubset, c.EncryptionContextEquals} {
+		if len(pairs) > constraintPairs {
+			return invalid("A grant constraint can include up to %d encryption context pairs.", constraintPairs)
+		}
+		for _, value := range pairs {
+			if utf8.RuneCountInString(value) > constraintValue {
+				return invalid("The encryption context value in a grant constraint cannot exceed %d characters.", constraintValue)
+			}
+		}
+	}
+	return nil
 }
 
 // notForService is the condition key kms:GrantIsForAWSResource: no service makes grants here.

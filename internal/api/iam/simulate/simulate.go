@@ -160,6 +160,9 @@ func (sim *simulation) add(in *SimulateCustomPolicyInput) error {
 		}
 		sim.identity = append(sim.identity, p)
 	}
+	if len(in.PermissionsBoundaryPolicyInputList) > 1 {
+		return fault.New(fault.InvalidInput, "Only one permissions boundary can be simulated.")
+	}
 	if len(in.PermissionsBoundaryPolicyInputList) > 0 {
 		sim.boundary = nil // in place of the principal's boundary
 	}
@@ -171,8 +174,8 @@ func (sim *simulation) add(in *SimulateCustomPolicyInput) error {
 		sim.boundary = append(sim.boundary, p)
 	}
 	if in.ResourcePolicy != nil {
-		if in.CallerArn == nil && sim.who.ARN == "" {
-			return fault.New(fault.InvalidInput, "CallerArn is required when ResourcePolicy is given.")
+		if _, kind, _, ok := iam.ParseARN(sim.who.ARN); in.CallerArn == nil && (!ok || kind != iam.User) {
+			return fault.New(fault.InvalidInput, "CallerArn is required when ResourcePolicy is given.") // only a user calls by itself
 		}
 		p, err := readSimulated("ResourcePolicy", ofResource, *in.ResourcePolicy, policy.ParseLoose)
 		if err != nil {

@@ -22,8 +22,13 @@ func newAsker(t *testing.T) *apitest.Asker {
 	t.Helper()
 	e := entitytest.New(account)
 	err := e.Run(account, func(a *iam.Account, now time.Time) error {
-		if err := a.Create(&iam.Entity{Kind: iam.User, Path: "/", Name: "alice", ID: "AIDAALICE", Created: now}); err != nil {
-			return err
+		for _, e := range []*iam.Entity{
+			{Kind: iam.User, Path: "/", Name: "alice", ID: "AIDAALICE", Created: now},
+			{Kind: iam.Group, Path: "/", Name: "team", ID: "AGPATEAM", Created: now},
+		} {
+			if err := a.Create(e); err != nil {
+				return err
+			}
 		}
 		return a.PutInline(iam.User, "alice", "sends", allow("sqs:SendMessage", queue))
 	})
@@ -66,6 +71,8 @@ func TestCustomPolicy(t *testing.T) {
 	}
 	a.Check("SimulateCustomPolicy", `{"PolicyInputList":["no policy"],"ActionNames":["a:b"]}`, fault.InvalidInput, "Invalid Input PolicyInputList.1: Syntax errors in policy.")
 	a.Check("SimulateCustomPolicy", `{"PolicyInputList":[],"ActionNames":["none"]}`, fault.InvalidInput, "Invalid Action Name: none")
+	a.Check("SimulateCustomPolicy", `{"PolicyInputList":`+texts(allow("*", "*"))+`,"PermissionsBoundaryPolicyInputList":`+texts(allow("*", "*"), allow("sns:*", "*"))+`,"ActionNames":["a:b"]}`,
+		fault.InvalidInput, "Only one permissions boundary can be simulated.")
 	a.Check("GetContextKeysForCustomPolicy", `{"PolicyInputList":`+texts(statement("Allow", "*", "*", `,"Condition":{"StringEquals":{"aws:SourceVpc":"v"},"Null":{"aws:SourceVpc":"true"}}`))+`}`, apitest.Answered, `{"ContextKeyNames":["aws:SourceVpc"]}`)
 }
 
@@ -78,5 +85,12 @@ func TestPrincipalPolicy(t *testing.T) {
 	a.Check("SimulatePrincipalPolicy", `{`+alice+`,"PolicyInputList":`+texts(allow("sqs:DeleteQueue", "*"))+`,"ActionNames":["sqs:DeleteQueue"]}`, apitest.Answered, `"EvalDecision":"allowed"`)
 	a.Check("SimulatePrincipalPolicy", `{"PolicySourceArn":"arn:aws:iam::111122223333:user/nobody","ActionNames":["a:b"]}`, fault.NoSuchEntity, "nobody")
 	a.Check("SimulatePrincipalPolicy", `{"PolicySourceArn":"arn:aws:sqs:::q","ActionNames":["a:b"]}`, fault.InvalidInput, "does not clearly define entity type and name")
+	// The Principal of a resource's policy needs a user: the source's, or CallerArn.
+	resource := `,"ActionNames":["sqs:DeleteQueue"],"ResourceArns":["` + queue + `"],"ResourcePolicy":` +
+		strings.Trim(texts(statement("Allow", "sqs:DeleteQueue", queue, `,"Principal":{"AWS":"arn:aws:iam::111122223333:user/alice"}`)), "[]")
+	const team = `"PolicySourceArn":"arn:aws:iam::111122223333:group/team"`
+	a.Check("SimulatePrincipalPolicy", `{`+alice+resource+`}`, apitest.Answered, `"EvalDecision":"allowed"`)
+	a.Check("SimulatePrincipalPolicy", `{`+team+resource+`}`, fault.InvalidInput, "CallerArn is required")
+	a.Check("SimulatePrincipalPolicy", `{`+team+resource+`,"CallerArn":"arn:aws:iam::111122223333:user/alice"}`, apitest.Answered, `"EvalDecision":"allowed"`)
 	a.Check("GetContextKeysForPrincipalPolicy", `{`+alice+`}`, apitest.Answered, `{"ContextKeyNames":[]}`)
 }

@@ -362,7 +362,7 @@ func moveRefused(err error) (reason string) {
 	return ""
 }
 
-var errNoMoveSource = errors.New("shard: the message does not tell which queue it came from")
+var errNoMoveSource = errors.New("transfer: the message does not tell which queue it came from")
 
 // paceStep is the resolution at which a task keeps its rate, in milliseconds.
 const paceStep = 10

@@ -24,7 +24,7 @@ import (
 // empty stores, as a standby would: in the order in which they were made, and
 // shard by shard. Both hold what the original holds, byte for byte.
 func TestReplay(t *testing.T) {
-	for _, how := range []transferMode{{direct: true}, {}, {twoStep: true}} {
+	for _, how := range []transferMode{{immediate: true}, {}, {twoStep: true}} {
 		for _, seed := range soak.Seeds(t, soak.Rounds(t, soak.Size(1, 2), 50)) {
 			checkReplay(t, seed, how)
 		}
@@ -56,7 +56,7 @@ func recordHistory(t *testing.T, seed uint64, s store.Store, how transferMode) (
 		commits = append(commits, commit)
 	}), Clock: c, TwoStep: how.twoStep}
 	script := shardtest.NewScript(t, seed, c)
-	if how.direct {
+	if how.immediate {
 		o.NewID, o.Render = script.NextID, script.Pump.Render
 	}
 	e := shardtest.Open(t, o)

@@ -56,8 +56,8 @@ func (l *EventLog) Published(p *shard.Published) {
 	if l.on(slog.LevelDebug) {
 		l.metrics(p.Topic, AppendPublishMetrics(nil, p))
 	}
-	if len(p.Direct) > 0 {
-		l.status(DirectStatus(p, l.jitter.Float64))
+	if len(p.Immediate) > 0 {
+		l.status(ImmediateStatus(p, l.jitter.Float64))
 	}
 }
 

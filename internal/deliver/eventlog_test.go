@@ -262,7 +262,7 @@ func TestEventLog(t *testing.T) {
 		sqs := testSub("b", testDLQ.String(), topic.SQS, arn.ARN{})
 		l.Published(&shard.Published{
 			Topic: arn.Topic("us-east-1", "000000000000", "t"), Size: 5, Delivered: 1, Feedback: r.feedback,
-			Direct: []shard.DirectDelivery{{Subscription: sqs, Body: []byte("secret-body")}},
+			Immediate: []shard.ImmediateDelivery{{Subscription: sqs, Body: []byte("secret-body")}},
 		})
 		seen := map[string]int{}
 		for line := range strings.Lines(log.String()) {
@@ -292,7 +292,7 @@ func TestEventLog(t *testing.T) {
 		if strings.Contains(log.String(), "secret") || strings.Contains(log.String(), "private-path") {
 			t.Errorf("at %s, a secret:\n%s", level, log.String())
 		}
-		if n := seen["delivery status"]; n != 0 && n != 6 { // 4 attempts, the dead letter, and the direct one
+		if n := seen["delivery status"]; n != 0 && n != 6 { // 4 attempts, the dead letter, and the immediate one
 			t.Errorf("%d entries:\n%s", n, log.String())
 		}
 	}

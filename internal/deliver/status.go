@@ -138,10 +138,10 @@ func (e *Event) Status(draw func() float64) (all []StatusEntry) {
 	return all
 }
 
-// DirectStatus are the entries of deliveries that the publish itself made.
-func DirectStatus(p *shard.Published, draw func() float64) (all []StatusEntry) {
-	for i := range p.Direct {
-		d := &p.Direct[i]
+// ImmediateStatus are the entries of deliveries that the publish itself made.
+func ImmediateStatus(p *shard.Published, draw func() float64) (all []StatusEntry) {
+	for i := range p.Immediate {
+		d := &p.Immediate[i]
 		e := Event{
 			Subscription: d.Subscription.ARN, Protocol: d.Subscription.Protocol, Kind: message.Notification,
 			MessageID: p.ID, Published: p.At, At: p.At, Feedback: p.Feedback, Endpoint: shownEndpoint(&d.Subscription),

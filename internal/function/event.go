@@ -1,9 +1,9 @@
 package function
 
 import (
-	"encoding/json"
-	"fmt"
 	"time"
+
+	"godwit.dev/godwit/internal/keyspace"
 )
 
 // Event is an asynchronous invocation in the function's queue.
@@ -66,13 +66,7 @@ type Response struct {
 const progressVersion = 1
 
 // Encode is the persisted form.
-func (p *Progress) Encode() []byte {
-	text, err := json.Marshal(p)
-	if err != nil {
-		panic(err) // strings, numbers and bytes can always be marshalled
-	}
-	return append([]byte{progressVersion}, text...)
-}
+func (p *Progress) Encode() []byte { return keyspace.EncodeJSON(progressVersion, p) }
 
 // DecodeProgress decodes the result of Encode; an empty value is the progress of an event
 // without any attempt.
@@ -80,10 +74,7 @@ func DecodeProgress(value []byte) (p Progress, err error) {
 	if len(value) == 0 {
 		return p, nil
 	}
-	if value[0] != progressVersion {
-		return p, fmt.Errorf("function: progress of an event of version %d", value[0])
-	}
-	return p, json.Unmarshal(value[1:], &p)
+	return p, keyspace.DecodeJSON(progressVersion, value, &p)
 }
 
 // The delays of retries. Source: the Lambda developer guide, "Error handling for

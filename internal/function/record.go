@@ -329,13 +329,7 @@ func (s *State) aliasKey(f *Function, name string) []byte {
 	return append(append(s.key(aliasKind, f.ARN), 0), name...)
 }
 
-func encode(record any) []byte {
-	p, err := json.Marshal(record)
-	if err != nil {
-		panic(err) // records can always be marshalled
-	}
-	return append([]byte{version}, p...)
-}
+func encode(record any) []byte { return keyspace.EncodeJSON(version, record) }
 
 // within is the key range of a function's records of a kind: [start, end).
 func (s *State) within(kind byte, name arn.ARN) (start, end []byte) {

@@ -270,17 +270,19 @@ func TestReplay(t *testing.T) {
 				t.Errorf("life %d of stream %d begins with %+v, %v", life, id, state, err)
 			}
 			n := 1 + r.IntN(20)
-			all.Go(func() {
-				for i := range n {
-					key := binary.BigEndian.AppendUint64(keyspace.Shard(id, 'x'), uint64(i%7))
-					s.Append(i%3 == 0, int64(life+1), storetest.Sets(string(key), fmt.Sprint(life, i)))
-				}
-			})
+			all.Go(func() { appendSome(s, id, life, n) })
 		}
 		all.Wait()
 		j.Close()
 	}
 	storetest.Equal(t, original, replayed)
+}
+
+func appendSome(s *Stream, id uint16, life, n int) {
+	for i := range n {
+		key := binary.BigEndian.AppendUint64(keyspace.Shard(id, 'x'), uint64(i%7))
+		s.Append(i%3 == 0, int64(life+1), storetest.Sets(string(key), fmt.Sprint(life, i)))
+	}
 }
 
 // A failure of the store ends the process, and nobody is answered.

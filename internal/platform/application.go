@@ -1,7 +1,6 @@
 package platform
 
 import (
-	"encoding/json"
 	"errors"
 	"maps"
 	"slices"
@@ -10,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/keyspace"
 )
 
 // The supported platforms.
@@ -80,17 +80,11 @@ var ErrRecord = errors.New("platform: unreadable record")
 // Encode encodes the record of an application.
 func (a *Application) Encode() []byte { return encode(a) }
 
-func encode(v any) []byte {
-	text, err := json.Marshal(v)
-	if err != nil {
-		panic(err) // records have only types that JSON can encode
-	}
-	return append([]byte{version}, text...)
-}
+func encode(v any) []byte { return keyspace.EncodeJSON(version, v) }
 
 func decode[T any](value []byte) (*T, error) {
 	v := new(T)
-	if len(value) == 0 || value[0] != version || json.Unmarshal(value[1:], v) != nil {
+	if keyspace.DecodeJSON(version, value, v) != nil {
 		return nil, ErrRecord
 	}
 	return v, nil

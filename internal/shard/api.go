@@ -32,8 +32,8 @@ type (
 	DeliveryPlace = backlog.DeliveryPlace
 	// DeliveryState is that of backlog.
 	DeliveryState = backlog.DeliveryState
-	// Direct is that of backlog.
-	Direct = backlog.Direct
+	// Immediate is that of backlog.
+	Immediate = backlog.Immediate
 	// Waiting is that of backlog.
 	Waiting = backlog.Waiting
 	// EventsInfo is that of functions.
@@ -76,8 +76,8 @@ type (
 	Slot = queues.Slot
 	// VisibilityChange is that of queues.
 	VisibilityChange = queues.VisibilityChange
-	// DirectDelivery is that of topics.
-	DirectDelivery = topics.DirectDelivery
+	// ImmediateDelivery is that of topics.
+	ImmediateDelivery = topics.ImmediateDelivery
 	// Publication is a message for a topic's subscribers.
 	Publication = publication.Publication
 	// Published is that of topics.

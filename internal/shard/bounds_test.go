@@ -91,12 +91,12 @@ func TestFanOutsAreBounded(t *testing.T) {
 		if name == "escaped" {
 			subscriptions = 6 // few enough for one commit, before it is rendered
 		}
-		for _, direct := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s/direct=%v", name, direct), func(t *testing.T) {
+		for _, immediate := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/immediate=%v", name, immediate), func(t *testing.T) {
 				ctx := context.Background()
 				var largest int
 				o := shard.Options{Journal: shardtest.JournalOf(t, memory.New(), shardtest.Decodable(t, &largest)), Clock: clock.System}
-				if direct {
+				if immediate {
 					o.Render, o.NewID = render, func() message.ID { return message.ID{} }
 				}
 				e := shardtest.Open(t, o)

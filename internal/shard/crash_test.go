@@ -33,7 +33,7 @@ import (
 // answer that was given before the crash.
 func TestCrash(t *testing.T) {
 	for name, how := range map[string]transferMode{
-		"direct": {direct: true}, "transfer": {}, "two steps": {twoStep: true},
+		"immediate": {immediate: true}, "transfer": {}, "two steps": {twoStep: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, seed := range soak.Seeds(t, soak.Rounds(t, soak.Size(1, 2), 50)) {
@@ -63,7 +63,7 @@ var (
 )
 
 // transferMode is how messages come from a topic to its queues.
-type transferMode struct{ direct, twoStep bool }
+type transferMode struct{ immediate, twoStep bool }
 
 // crashed is a disk after a crash, and what had been promised before it.
 type crashed struct {
@@ -109,7 +109,7 @@ func (w *crashWorld) nextID() message.ID { return shardtest.MessageID(int(w.ids.
 func (w *crashWorld) run() {
 	s := shardtest.OpenStore(w.t, w.fs)
 	o := shard.Options{Journal: shardtest.JournalOf(w.t, s, w.observe), Clock: clock.System, TwoStep: w.how.twoStep}
-	if w.how.direct {
+	if w.how.immediate {
 		o.NewID, o.Render = w.nextID, (&shardtest.Pump{NewID: w.nextID}).Render
 	}
 	w.engine = shardtest.Open(w.t, o)

@@ -337,9 +337,7 @@ func (r *Repair) adopt() {
 		for n := 1; n == 1 || kernel.ShardNumber(name) != o.shard; n++ { // the name determines the shard
 			name = arn.Queue(at.region, at.account, fmt.Sprintf("salvaged-%d-%d-%d%s", o.shard, o.incarnation, n, end))
 		}
-		if err := record.Put(&r.out, o.shard, name); err != nil {
-			continue // it has only numbers and texts
-		}
+		record.Put(&r.out, o.shard, name)
 		r.lost = append(r.lost, fmt.Sprintf("the name, attributes and tags of a queue, whose %d messages are in %s now", o.messages, name))
 	}
 	r.orphans = nil

@@ -1,10 +1,10 @@
 package stream
 
 import (
-	"encoding/json"
 	"time"
 
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/keyspace"
 )
 
 // Batch is a range of a stream's chunks that is delivered together. It is durable before the
@@ -45,21 +45,12 @@ type Failure struct {
 }
 
 // Encode is the record of a batch.
-func (b *Batch) Encode() []byte {
-	text, err := json.Marshal(b)
-	if err != nil {
-		panic(err) // JSON can encode all of its fields
-	}
-	return append([]byte{recordVersion}, text...)
-}
+func (b *Batch) Encode() []byte { return keyspace.EncodeJSON(recordVersion, b) }
 
 // DecodeBatch decodes the record of a batch.
 func DecodeBatch(record []byte) (*Batch, error) {
-	if len(record) == 0 || record[0] != recordVersion {
-		return nil, errVersioned
-	}
 	b := &Batch{}
-	if err := json.Unmarshal(record[1:], b); err != nil {
+	if err := keyspace.DecodeJSON(recordVersion, record, b); err != nil {
 		return nil, err
 	}
 	if b.ID == "" || b.From > b.To {

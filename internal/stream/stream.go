@@ -3,7 +3,6 @@
 package stream
 
 import (
-	"encoding/json"
 	"errors"
 	"maps"
 	"strconv"
@@ -11,6 +10,7 @@ import (
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/keyspace"
 )
 
 // Bounds. Source: the quotas of Firehose, and its API reference.
@@ -26,15 +26,14 @@ const DestinationID = "destinationId-000000000001"
 
 // The errors of commands.
 var (
-	ErrNoStream  = fault.NewRule(fault.ResourceNotFound, "stream: it does not exist")          // name, account
-	ErrTaken     = fault.NewRule(fault.ResourceInUse, "stream: the name is taken")             // name, account
-	ErrMany      = fault.NewRule(fault.LimitExceeded, "stream: there are as many as may be")   // how many
-	ErrVersion   = fault.NewRule(fault.Conflict, "stream: it has another version")             // the stream's, the caller's
-	ErrTags      = fault.NewRule(fault.LimitExceeded, "stream: it has as many tags as may be") // how many
-	ErrNoSuch    = fault.NewRule(fault.InvalidParameter, "stream: it has no such destination") // the id
-	ErrFull      = fault.NewRule(fault.Throttled, "stream: its buffer is full")
-	ErrRecord    = errors.New("stream: a record cannot be read")
-	errVersioned = errors.New("stream: a record of an unknown version")
+	ErrNoStream = fault.NewRule(fault.ResourceNotFound, "stream: it does not exist")          // name, account
+	ErrTaken    = fault.NewRule(fault.ResourceInUse, "stream: the name is taken")             // name, account
+	ErrMany     = fault.NewRule(fault.LimitExceeded, "stream: there are as many as may be")   // how many
+	ErrVersion  = fault.NewRule(fault.Conflict, "stream: it has another version")             // the stream's, the caller's
+	ErrTags     = fault.NewRule(fault.LimitExceeded, "stream: it has as many tags as may be") // how many
+	ErrNoSuch   = fault.NewRule(fault.InvalidParameter, "stream: it has no such destination") // the id
+	ErrFull     = fault.NewRule(fault.Throttled, "stream: its buffer is full")
+	ErrRecord   = errors.New("stream: a record cannot be read")
 )
 
 // Stream is a delivery stream. A Stream that was returned is immutable: a command changes a
@@ -175,21 +174,12 @@ func (s *Stream) Tag(tags map[string]string) error {
 const recordVersion = 1
 
 // Encode is the record of a stream.
-func (s *Stream) Encode() []byte {
-	text, err := json.Marshal(s)
-	if err != nil {
-		panic(err) // it has only types that JSON can encode
-	}
-	return append([]byte{recordVersion}, text...)
-}
+func (s *Stream) Encode() []byte { return keyspace.EncodeJSON(recordVersion, s) }
 
 // Decode reads the record of a stream.
 func Decode(record []byte) (*Stream, error) {
-	if len(record) == 0 || record[0] != recordVersion {
-		return nil, errVersioned
-	}
 	s := &Stream{}
-	if err := json.Unmarshal(record[1:], s); err != nil {
+	if err := keyspace.DecodeJSON(recordVersion, record, s); err != nil {
 		return nil, err
 	}
 	if s.S3 == nil && s.HTTP == nil || s.Objects() == nil || s.Objects().RoleARN == nil || s.hints() == nil {

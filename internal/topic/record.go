@@ -328,13 +328,7 @@ type Sealer interface {
 // Without it sealed endpoints are read as empty.
 func (s *State) SealWith(sealer Sealer) { s.sealer = sealer }
 
-func encode(record any) []byte {
-	p, err := json.Marshal(record)
-	if err != nil {
-		panic(err) // records have only types that JSON can encode
-	}
-	return append([]byte{version}, p...)
-}
+func encode(record any) []byte { return keyspace.EncodeJSON(version, record) }
 
 func (s *State) topicKey(name arn.ARN) []byte { return s.key(topicPrefix, name) }
 

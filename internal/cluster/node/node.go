@@ -82,7 +82,8 @@ type Node struct {
 	changed    chan struct{} // closed when who owns the cell changes, or serves
 	fail       context.CancelCauseFunc
 
-	holding chan struct{} // has a token from before Own is called until Disown has returned
+	running sync.WaitGroup // what Run waits for: the caller closes the store next
+	holding chan struct{}  // has a token from before Own is called until Disown has returned
 }
 
 // Open opens a node's replica.
@@ -139,12 +140,11 @@ func (n *Node) Run(ctx context.Context) error {
 	n.mu.Lock()
 	n.fail = fail
 	n.mu.Unlock()
-	var running sync.WaitGroup
-	running.Go(func() { n.every(ctx, n.options.Lease/8, n.campaign()) })
-	running.Go(func() { n.every(ctx, n.options.Lease/3, n.heartbeat) })
-	running.Go(func() { n.every(ctx, syncTime, n.sync) })
-	running.Go(func() { n.every(ctx, trimTime, n.trim) })
-	defer running.Wait()
+	defer n.running.Wait()
+	n.running.Go(func() { n.every(ctx, n.options.Lease/8, n.campaign()) })
+	n.running.Go(func() { n.every(ctx, n.options.Lease/3, n.heartbeat) })
+	n.running.Go(func() { n.every(ctx, syncTime, n.sync) })
+	n.running.Go(func() { n.every(ctx, trimTime, n.trim) })
 	var lost time.Time // since when the log ends too early
 	for ctx.Err() == nil {
 		err := n.follow(ctx)
@@ -247,7 +247,7 @@ func (n *Node) takenOver(ctx context.Context, rec *record.Record) {
 		return
 	}
 	n.change(func() { n.serve(owner, false) })
-	go n.own(ctx, owner, steppedDown)
+	n.running.Go(func() { n.own(ctx, owner, steppedDown) })
 }
 
 // own has the cell served until the owner steps down, and then the server stopped.

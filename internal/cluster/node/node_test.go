@@ -325,6 +325,29 @@ func TestNotServed(t *testing.T) {
 	})
 }
 
+// A node that ends waits for what it has begun to start: its store is closed next.
+func TestEndsWhileStarting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var over atomic.Bool
+		p := run(t, simulated.New(), 0, func(o *node.Options) {
+			o.Own = func(ctx context.Context, _ *replica.Owner) error {
+				<-ctx.Done()
+				err := clock.Wait(context.WithoutCancel(ctx), clock.System, time.Second) // for undoing it
+				over.Store(true)
+				return errors.Join(context.Cause(ctx), err)
+			}
+		})
+		pass(2 * lease)
+		if s := p.state(); !s.Own || s.Serving {
+			t.Errorf("while it starts: %+v", s)
+		}
+		p.end()
+		if !over.Load() || len(p.failures()) > 0 {
+			t.Errorf("it has ended before what it started: %v", p.failures())
+		}
+	})
+}
+
 // Only the owner trims the log, and only what everybody has.
 func TestTrim(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -182,7 +182,7 @@ func (s *Sender) send(ctx context.Context, r *deliver.Request) deliver.Outcome {
 	}
 	out := s.classify(answer.status)
 	if s.retryAfter && (out.Status == http.StatusTooManyRequests || out.Status == http.StatusServiceUnavailable) {
-		out.RetryAfter = deliver.RetryAfter(answer.header, clock.System.Now())
+		out.RetryAfter = clock.RetryAfter(answer.header, clock.System.Now())
 	}
 	return out
 }

@@ -163,7 +163,7 @@ func (a *APNs) post(ctx context.Context, c *client, n *Notification, authorizati
 	reason = word(said.Reason)
 	out, dead = classifyAPNs(answer.status, reason)
 	if out.Class == deliver.ServerError {
-		out.RetryAfter = deliver.RetryAfter(answer.header, clock.System.Now())
+		out.RetryAfter = clock.RetryAfter(answer.header, clock.System.Now())
 	}
 	return out, dead, reason
 }

@@ -150,7 +150,7 @@ func (f *FCM) Push(ctx context.Context, n *Notification) (deliver.Outcome, bool)
 	}
 	out, dead := classifyFCM(answer.status, answer.body)
 	if out.Class == deliver.ServerError {
-		out.RetryAfter = deliver.RetryAfter(answer.header, clock.System.Now())
+		out.RetryAfter = clock.RetryAfter(answer.header, clock.System.Now())
 	}
 	return out, dead
 }

@@ -4,7 +4,6 @@ package mapping
 import (
 	"cmp"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -265,11 +264,7 @@ func (s *State) put(b *mutation.Batch, m *Mapping) {
 	if m.change != "" {
 		r.ReadyAt = m.readyAt.UnixMilli()
 	}
-	p, err := json.Marshal(r)
-	if err != nil {
-		panic(err) // records can always be marshalled
-	}
-	b.Set(s.key(m.ARN), append([]byte{version}, p...))
+	b.Set(s.key(m.ARN), keyspace.EncodeJSON(version, r))
 	s.index(m)
 }
 
@@ -299,7 +294,7 @@ func (s *State) Load(key, value []byte) error {
 	name, ok := strings.CutPrefix(string(key), string(Prefix(s.shard)))
 	parts := strings.Split(name, "/")
 	var r record
-	if !ok || len(parts) != 3 || len(value) == 0 || value[0] != version || json.Unmarshal(value[1:], &r) != nil {
+	if !ok || len(parts) != 3 || keyspace.DecodeJSON(version, value, &r) != nil {
 		return fmt.Errorf("%w: key %q", ErrRecord, key)
 	}
 	queue, err := arn.Parse(r.Queue)

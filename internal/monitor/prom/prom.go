@@ -243,7 +243,7 @@ const (
 var endNames = [ends]string{"delivered", "dead-letter", "dropped"}
 
 // Published counts a publish: the message, unless it was counted before, the subscriptions
-// filtered out, and the direct deliveries to queues.
+// filtered out, and the immediate deliveries to queues.
 func (m *Metrics) Published(t arn.ARN, messages, bytes, filteredOut, delivered int) {
 	c := m.topics.of(t)
 	c.published.Add(int64(messages))

@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -353,12 +354,12 @@ func (p *part) follow(ctx context.Context) (err error) {
 	defer cancel()
 	over := make(chan error, 1)
 	go func() { over <- cells.Run(running) }()
-	end := func() {
+	end := sync.OnceFunc(func() {
 		cancel()
 		if reason := <-over; reason != nil {
 			p.log.Debug("the log was not followed to the end", "reason", reason)
 		}
-	}
+	})
 	for err == nil {
 		select {
 		case <-p.left:
@@ -367,6 +368,9 @@ func (p *part) follow(ctx context.Context) (err error) {
 			}
 		case <-ctx.Done():
 			p.log.Info("stopping", "reason", context.Cause(ctx))
+			if p.inner.Load() == nil {
+				end() // a server that is starting gives up, or is stopped below
+			}
 			in := p.inner.Load()
 			err = p.stop(context.WithoutCancel(ctx))
 			held.Store(in != nil && !in.owner.closed.Load())

@@ -90,15 +90,15 @@ func (c *finishedCache) Add(sub arn.ARN, f *Finished) {
 	}
 }
 
-// Direct is a delivery that was made in the commit of its publish.
-type Direct struct {
+// Immediate is a delivery that was made in the commit of its publish.
+type Immediate struct {
 	Subscription *topic.Subscription
 	Message      message.ID
 	Published    int64 // epoch milliseconds
 }
 
-// AddDirect adds those of n deliveries that d reports as made.
-func (c *finishedCache) AddDirect(n int, d func(i int) (d Direct, made bool), now int64) {
+// AddImmediate adds those of n deliveries that d reports as made.
+func (c *finishedCache) AddImmediate(n int, d func(i int) (d Immediate, made bool), now int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var g *ring

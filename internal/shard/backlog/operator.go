@@ -28,7 +28,7 @@ import (
 // durable when it returns, and may be repeated.
 
 // ErrUnderWay refuses a command on a delivery that is in flight.
-var ErrUnderWay = errors.New("shard: an attempt at the delivery is under way")
+var ErrUnderWay = errors.New("backlog: an attempt at the delivery is under way")
 
 // ErrNoDelivery refuses a command on a delivery that does not exist.
 var ErrNoDelivery = fault.NewRule(fault.NotFound, "backlog: no such delivery")

@@ -7,7 +7,6 @@ package direct
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 
 	"godwit.dev/godwit/internal/arn"
@@ -31,10 +30,7 @@ const version = 1
 var errRecord = errors.New("direct: a record cannot be read")
 
 func decode(value []byte) (r record, err error) {
-	if len(value) == 0 || value[0] != version {
-		return r, errRecord
-	}
-	if err := json.Unmarshal(value[1:], &r); err != nil || r.Incarnation == 0 {
+	if keyspace.DecodeJSON(version, value, &r) != nil || r.Incarnation == 0 {
 		return r, errRecord
 	}
 	return r, nil
@@ -125,12 +121,8 @@ var protocols = map[string]topic.Protocol{topic.SMS.String(): topic.SMS}
 
 func (sh *shard) put(r *backlog.Recipient) {
 	protocol, _ := r.ARN.DirectProtocol()
-	text, err := json.Marshal(record{Incarnation: r.Incarnation, PausedAt: r.PausedAt, ResumedAt: r.ResumedAt})
-	if err != nil {
-		panic(err) // numbers can always be encoded
-	}
 	key := append(keyspace.Shard(sh.ID, keyspace.Directs), r.ARN.Account+"\x00"+r.ARN.Region+"\x00"+protocol...)
-	sh.Batch.Set(key, append([]byte{version}, text...))
+	sh.Batch.Set(key, keyspace.EncodeJSON(version, record{Incarnation: r.Incarnation, PausedAt: r.PausedAt, ResumedAt: r.ResumedAt}))
 }
 
 // PublishDirect accepts a message for an endpoint that belongs to no topic; it is durable on

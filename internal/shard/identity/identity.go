@@ -6,7 +6,6 @@
 package identity
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -101,20 +100,9 @@ func accessKey(account, id string) []byte { return key(keyspace.IdentityKeys, ac
 // version begins the values of entities and access keys.
 const version = 1
 
-func encode(v any) []byte {
-	text, err := json.Marshal(v)
-	if err != nil {
-		panic(err) // the types of records can always be encoded
-	}
-	return append([]byte{version}, text...)
-}
+func encode(v any) []byte { return keyspace.EncodeJSON(version, v) }
 
-func decode(value []byte, v any) error {
-	if len(value) == 0 || value[0] != version {
-		return errRecord
-	}
-	return json.Unmarshal(value[1:], v)
-}
+func decode(value []byte, v any) error { return keyspace.DecodeJSON(version, value, v) }
 
 var errRecord = errors.New("identity: a record cannot be read")
 

@@ -2,7 +2,6 @@ package jobs
 
 import (
 	"encoding/json"
-	"errors"
 
 	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/seal"
@@ -12,8 +11,6 @@ import (
 const Purpose = "texts of operators' jobs"
 
 const version = 1
-
-var errRecord = errors.New("jobs: a record cannot be read")
 
 // record is the persisted form of a job.
 type record struct {
@@ -41,7 +38,7 @@ func encode(j *Job, sealer *seal.Sealer) []byte {
 		}
 		r.Where.Search, r.Where.Cause, r.Error, r.Sealed = "", "", "", sealed
 	}
-	return append([]byte{version}, marshal(&r)...)
+	return keyspace.EncodeJSON(version, &r)
 }
 
 func marshal(v any) []byte {
@@ -73,10 +70,7 @@ func open(k, value []byte, sealer *seal.Sealer) (Job, error) {
 }
 
 func decode(value []byte) (r record, err error) {
-	if len(value) == 0 || value[0] != version {
-		return r, errRecord
-	}
-	return r, json.Unmarshal(value[1:], &r)
+	return r, keyspace.DecodeJSON(version, value, &r)
 }
 
 // CheckRecord reports whether the value of a record can be read, except for sealed values.

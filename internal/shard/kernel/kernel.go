@@ -50,12 +50,12 @@ type Kernel struct {
 	All       [Shards]*Shard
 	ownShards []*Shard // of modules whose state is not split; see OwnShard
 
-	Draining  chan struct{}
-	drainOnce sync.Once
-	Running   context.Context // ends when Stopping is closed
-	Stopping  <-chan struct{}
-	stop      context.CancelFunc
-	stopOnce  sync.Once
+	Draining <-chan struct{}
+	drain    func()          // closes Draining; may be called again
+	Running  context.Context // ends when Stopping is closed
+	Stopping <-chan struct{}
+	stop     context.CancelFunc
+	stopOnce sync.Once
 
 	startMu    sync.Mutex // guards the closing of Stopping, and what follows
 	background int        // goroutines in the background
@@ -67,9 +67,10 @@ func New(o Options) *Kernel {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
+	draining := make(chan struct{})
 	e := &Kernel{
 		Store: o.Journal.Reader(), Clock: o.Clock, Logger: o.Logger, Config: o, Journal: o.Journal,
-		Draining: make(chan struct{}),
+		Draining: draining, drain: sync.OnceFunc(func() { close(draining) }),
 	}
 	e.Running, e.stop = context.WithCancel(context.Background())
 	e.Stopping = e.Running.Done()
@@ -100,7 +101,7 @@ func (e *Kernel) allShards() []*Shard { return append(e.All[:len(e.All):len(e.Al
 
 // Drain ends all long polls with an empty answer, and lets no further receive wait. It closes
 // Draining, and may be called again.
-func (e *Kernel) Drain() { e.drainOnce.Do(func() { close(e.Draining) }) }
+func (e *Kernel) Drain() { e.drain() }
 
 // Latest is the latest time that a command has seen. A virtual clock must not
 // start before it.

@@ -112,20 +112,9 @@ func CheckRecord(id keyspace.ID, value []byte) (err error) {
 // version begins each record of a key, an alias or a grant.
 const version = 1
 
-var errRecord = errors.New("keys: a record cannot be read")
-
-func encode(v any) []byte {
-	text, err := json.Marshal(v)
-	if err != nil {
-		panic(err) // the types of package kms can always be encoded
-	}
-	return append([]byte{version}, text...)
-}
+func encode(v any) []byte { return keyspace.EncodeJSON(version, v) }
 
 func decode[T any](value []byte) (*T, error) {
 	v := new(T)
-	if len(value) == 0 || value[0] != version || json.Unmarshal(value[1:], v) != nil {
-		return nil, errRecord
-	}
-	return v, nil
+	return v, keyspace.DecodeJSON(version, value, v)
 }

@@ -204,7 +204,7 @@ func TestNothingChangesWithoutAnEvent(t *testing.T) {
 func TestOneEventOfABatch(t *testing.T) {
 	var mu sync.Mutex
 	var got []string
-	w := shardtest.NewDirect(t, shard.Options{Clock: clock.NewVirtual(shardtest.Start), Events: func(ev queues.QueueEvent) {
+	w := shardtest.NewImmediate(t, shard.Options{Clock: clock.NewVirtual(shardtest.Start), Events: func(ev queues.QueueEvent) {
 		mu.Lock()
 		defer mu.Unlock()
 		got = append(got, fmt.Sprint(ev.Queue.Resource, ev.Messages, ev.Bytes, ev.Sizes))

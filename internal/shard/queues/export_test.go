@@ -12,4 +12,4 @@ const (
 // durable yet.
 func (qs *Queue) Unsynced() int { return len(qs.unsynced.pending) }
 
-func (sh *Shard) WriteQueue(qs *Queue) error { return sh.writeQueue(qs) }
+func (sh *Shard) WriteQueue(qs *Queue) { sh.writeQueue(qs) }

@@ -81,11 +81,7 @@ var gone = &QueueRecord{}
 
 // park parks a queue.
 func (sh *Shard) park(qs *Queue) {
-	record, err := qs.Record.encode()
-	if err != nil { // cannot happen: the record was read or written before
-		return
-	}
-	sh.keepParked(qs, record)
+	sh.keepParked(qs, qs.Record.encode())
 	sh.setTimer(qs, 0) // it may be set for former messages
 	delete(sh.loaded, qs.ARN)
 	qs.Gone, qs.Record, qs.Policy, qs.dedup = true, gone, queuepolicy.DenyAll, nil

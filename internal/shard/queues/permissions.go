@@ -45,6 +45,7 @@ func (e *Queues) editPolicy(ctx context.Context, a arn.ARN, edit func(doc string
 			delete(record.Attributes, attribute.Policy)
 		}
 		qs.Record, qs.Policy = &record, compiled
-		return sh.writeQueue(qs)
+		sh.writeQueue(qs)
+		return nil
 	})
 }

@@ -99,7 +99,8 @@ func TestUnreadablePolicyDenies(t *testing.T) {
 	sh := e.Topics.ShardOf(q)
 	err := sh.RunDurable(func(*kernel.Tx) error {
 		shardtest.QueueIn(sh, q).Record.Attributes = map[string]string{"Policy": `{"Statement":"an older version took it"}`}
-		return sh.WriteQueue(shardtest.QueueIn(sh, q))
+		sh.WriteQueue(shardtest.QueueIn(sh, q))
+		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -121,7 +122,7 @@ func TestUnreadablePolicyDenies(t *testing.T) {
 // A transfer that the policy forbids leaves the delivery as it was, both ways.
 func TestForbiddenTransfer(t *testing.T) {
 	for _, twoStep := range []bool{false, true} {
-		w := shardtest.NewDirect(t, shard.Options{Clock: clock.NewVirtual(shardtest.Start), TwoStep: twoStep})
+		w := shardtest.NewImmediate(t, shard.Options{Clock: clock.NewVirtual(shardtest.Start), TwoStep: twoStep})
 		shardtest.SetPolicy(t, w.Engine, w.Queue, shardtest.Admitting(w.Queue, shardtest.TopicARN("another")))
 		w.Say("a")
 		ctx := context.Background()

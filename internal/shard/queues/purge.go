@@ -51,7 +51,8 @@ func (e *Queues) PurgeQueue(ctx context.Context, a arn.ARN) error {
 		}
 		e.Hooks.Purged(a)
 		sh.EmitEvent(QueueEvent{Queue: a, Kind: MessagesChanged, At: now})
-		return sh.writeQueue(qs)
+		sh.writeQueue(qs)
+		return nil
 	})
 }
 

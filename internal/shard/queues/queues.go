@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"iter"
 	"maps"
@@ -73,22 +72,14 @@ func catalogPrefix(shard uint16, account, region string) []byte {
 }
 
 // Put writes the record of a queue.
-func (r *QueueRecord) Put(b *mutation.Batch, shard uint16, a arn.ARN) error {
-	value, err := r.encode()
-	if err != nil {
-		return err
-	}
-	b.Set(catalogKey(shard, a), value)
-	return nil
+func (r *QueueRecord) Put(b *mutation.Batch, shard uint16, a arn.ARN) {
+	b.Set(catalogKey(shard, a), r.encode())
 }
 
-func (r *QueueRecord) encode() ([]byte, error) {
-	value, err := json.Marshal(r)
-	return append([]byte{queueRecordVersion}, value...), err
-}
+func (r *QueueRecord) encode() []byte { return keyspace.EncodeJSON(queueRecordVersion, r) }
 
 // writeQueue writes the record of a queue, as part of the command.
-func (sh *Shard) writeQueue(qs *Queue) error { return qs.Record.Put(&sh.Batch, sh.ID, qs.ARN) }
+func (sh *Shard) writeQueue(qs *Queue) { qs.Record.Put(&sh.Batch, sh.ID, qs.ARN) }
 
 // CreateQueue creates a queue. It is idempotent: an existing queue whose attributes have the
 // values that the request names is left as it is. Errors: QueueNameExists;
@@ -128,7 +119,8 @@ func (e *Queues) CreateQueue(ctx context.Context, spec QueueSpec) error {
 			Origin:      message.NewOrigin(spec.ARN.String(), sh.Meta.Incarnation),
 			Attributes:  compactClone(spec.Attributes), Tags: compactClone(spec.Tags), Created: now, Modified: now,
 		}, cfg)
-		return sh.writeQueue(qs)
+		sh.writeQueue(qs)
+		return nil
 	})
 	return e.EmitCreation(spec.ARN, err)
 }
@@ -317,7 +309,8 @@ func (e *Queues) SetQueueAttributes(ctx context.Context, a arn.ARN, set map[stri
 		if _, err := sh.Do(qs, sh.Meta.Now, queue.Configure{Config: cfg}); err != nil {
 			return err
 		}
-		return sh.writeQueue(qs)
+		sh.writeQueue(qs)
+		return nil
 	})
 }
 
@@ -338,14 +331,10 @@ func (e *Queues) ListQueues(ctx context.Context, region, account, prefix, after 
 	return names, more, err
 }
 
-// DecodeQueueRecord reads the record of a queue. It fails for an unknown version and for
-// invalid JSON.
+// DecodeQueueRecord reads the record of a queue. It fails as keyspace.DecodeJSON.
 func DecodeQueueRecord(value []byte) (*QueueRecord, error) {
-	if len(value) == 0 || value[0] != queueRecordVersion {
-		return nil, fmt.Errorf("a queue's record has an unknown version; it was written by a newer godwit")
-	}
 	r := &QueueRecord{}
-	return r, json.Unmarshal(value[1:], r)
+	return r, keyspace.DecodeJSON(queueRecordVersion, value, r)
 }
 
 // SetCreationWatcher sets a function that is called with each queue, function and alias that is

@@ -41,7 +41,8 @@ func (e *Queues) retag(ctx context.Context, a arn.ARN, change func(all map[strin
 		record := *qs.Record
 		record.Tags = tags
 		qs.Record = &record
-		return sh.writeQueue(qs)
+		sh.writeQueue(qs)
+		return nil
 	})
 }
 

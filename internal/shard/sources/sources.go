@@ -70,16 +70,10 @@ func New(k *kernel.Kernel, sealer *seal.Sealer) *Module {
 
 const version = 1
 
-var (
-	errRecord = errors.New("sources: a record cannot be read")
-	errSealed = errors.New("sources: the secrets cannot be opened")
-)
+var errSealed = errors.New("sources: the secrets cannot be opened")
 
 func decode(value []byte) (r record, err error) {
-	if len(value) == 0 || value[0] != version {
-		return r, errRecord
-	}
-	return r, json.Unmarshal(value[1:], &r)
+	return r, keyspace.DecodeJSON(version, value, &r)
 }
 
 // CheckRecord reports whether the value of a record can be read.
@@ -211,11 +205,7 @@ func (m *Module) change(ctx context.Context, name string, grows bool, command fu
 				return err
 			}
 		}
-		value, err := json.Marshal(r)
-		if err != nil {
-			return err
-		}
-		m.shard.Batch.Set(k, append([]byte{version}, value...))
+		m.shard.Batch.Set(k, keyspace.EncodeJSON(version, r))
 		all[name] = &kept{Compiled: c, secrets: secrets}
 		m.all.Store(&all)
 		return nil

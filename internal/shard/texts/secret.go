@@ -1,8 +1,6 @@
 package texts
 
 import (
-	"encoding/json"
-
 	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/seal"
 	"godwit.dev/godwit/internal/sms"
@@ -67,10 +65,4 @@ func (m *Module) putDestination(p Place, number string, d sms.Destination) error
 	return err
 }
 
-func encode(v any) []byte {
-	text, err := json.Marshal(v)
-	if err != nil {
-		panic(err) // the types of records can always be encoded
-	}
-	return append([]byte{version}, text...)
-}
+func encode(v any) []byte { return keyspace.EncodeJSON(version, v) }

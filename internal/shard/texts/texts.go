@@ -6,7 +6,6 @@ package texts
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -61,14 +60,7 @@ func key(tag byte, p Place, rest ...string) []byte {
 
 const version = 1
 
-var errRecord = errors.New("texts: a record cannot be read")
-
-func decode(value []byte, v any) error {
-	if len(value) == 0 || value[0] != version {
-		return errRecord
-	}
-	return json.Unmarshal(value[1:], v)
-}
+func decode(value []byte, v any) error { return keyspace.DecodeJSON(version, value, v) }
 
 func (m *Module) put(key []byte, v any) {
 	m.shard.Batch.Set(key, encode(v))

@@ -38,15 +38,15 @@ func hold[T any](l *coalesce.Coalescer[T], t arn.ARN) (release func(reach int)) 
 	return func(n int) { reach <- n }
 }
 
-// coalescing is a shardtest.Direct whose publishers are held up until leave, so that they gather.
+// coalescing is a shardtest.Immediate whose publishers are held up until leave, so that they gather.
 type coalescing struct {
-	*shardtest.Direct
+	*shardtest.Immediate
 	leave func(reach int)
 	all   sync.WaitGroup
 }
 
 func newCoalescing(t *testing.T, o shard.Options) *coalescing {
-	w := &coalescing{Direct: shardtest.NewDirect(t, o)}
+	w := &coalescing{Immediate: shardtest.NewImmediate(t, o)}
 	w.hold(shardtest.TopicARN("direct"))
 	return w
 }
@@ -133,7 +133,7 @@ func TestPublishesAreCoalesced(t *testing.T) {
 // shards would wait for each other for ever.
 func TestCutPlan(t *testing.T) {
 	ctx := context.Background()
-	w := shardtest.NewDirect(t, shard.Options{Clock: clock.System})
+	w := shardtest.NewImmediate(t, shard.Options{Clock: clock.System})
 	defer w.Close()
 	const queueCount = 40
 	for i := range queueCount {
@@ -203,7 +203,7 @@ func TestFIFOPublishesAreNotCoalesced(t *testing.T) {
 func TestPublishersTogetherLoseNothing(t *testing.T) {
 	const publishers, each, queueCount, batch = 12, 120, 10, 60
 	ctx := context.Background()
-	w := shardtest.NewDirect(t, shard.Options{Clock: clock.System})
+	w := shardtest.NewImmediate(t, shard.Options{Clock: clock.System})
 	defer w.Close()
 	pump := &shardtest.Pump{Engine: w.Engine, NewID: w.NewID}
 	w.SetConsumer("sns", pump)

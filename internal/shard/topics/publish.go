@@ -26,13 +26,13 @@ type fanout struct {
 	// For the event; not persisted.
 	reached   topic.Reached
 	delivered int
-	direct    []DirectDelivery
+	immediate []ImmediateDelivery
 	feedback  topic.Feedback  // of queues
 	event     *Published      // the event, once made
 	commit    *journal.Commit // the commit with which it becomes durable; nil: nothing was written
 
 	record []byte    // reused by enqueueFor
-	raw    rawRecord // reused by directWriter
+	raw    rawRecord // reused by immediateWriter
 }
 
 // publisher has the publications of a call of Publish, and their results.
@@ -49,7 +49,7 @@ type publisher struct {
 // call is the call of a publisher.
 type call = coalesce.Call[*publisher]
 
-// Publish puts messages into the backlog, or directly into the queue, of each subscription
+// Publish puts messages into the backlog, or immediately into the queue, of each subscription
 // whose filter policy matches, in the given order. It returns once that is durable, or, for
 // very many subscriptions, once the fan-out is stored durably: it resumes after a crash. A
 // duplicate of a message that a FIFO topic has accepted is not fanned out. Errors: NotFound;
@@ -239,7 +239,7 @@ func (sh *Shard) publishInSteps(tx *kernel.Tx, fs []fanout) (c *journal.Commit, 
 	if sh.admit(fs); f.result.Duplicate {
 		return nil, true, nil
 	}
-	f.reached, f.later, f.delivered, f.direct = topic.Reached{}, false, 0, nil
+	f.reached, f.later, f.delivered, f.immediate = topic.Reached{}, false, 0, nil
 	more := sh.behind(f.Topic) || sh.enqueueStep(f, fanoutStep, nil)
 	if more {
 		n := sh.addFanout(f.Topic)

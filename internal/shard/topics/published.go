@@ -25,17 +25,17 @@ type Published struct {
 	// Later, follows.
 	FanOutPending bool
 	FilteredOut   [filter.Verdicts]int // subscriptions that do not get it, by reason
-	Delivered     int                  // direct deliveries to queues
-	// Direct are the direct deliveries, if the topic logs successes.
-	Direct   []DirectDelivery
-	Feedback topic.Feedback // of queues
+	Delivered     int                  // immediate deliveries to queues
+	// Immediate are the immediate deliveries, if the topic logs successes.
+	Immediate []ImmediateDelivery
+	Feedback  topic.Feedback // of queues
 	// What is the publication in its stored form; it must not be kept or changed. Nil if Later,
 	// and for a publish without a topic.
 	What *publication.Record
 }
 
-// DirectDelivery is a delivery made by the publish's own commit.
-type DirectDelivery struct {
+// ImmediateDelivery is a delivery made by the publish's own commit.
+type ImmediateDelivery struct {
 	Subscription topic.Subscription
 	Body         []byte     // must not be kept or shown
 	MessageID    message.ID // of the message in the queue
@@ -58,7 +58,7 @@ func (sh *Shard) publishedEvent(f *fanout, done bool) *Published {
 	}
 	p := &Published{
 		Topic: f.Topic, ID: f.P.ID, At: clock.Time(f.Sent), Size: f.P.Size(),
-		Delivered: f.delivered, Direct: f.direct, Feedback: f.feedback, What: &f.Record,
+		Delivered: f.delivered, Immediate: f.immediate, Feedback: f.feedback, What: &f.Record,
 	}
 	p.FanOutPending = !done
 	if done {

@@ -36,11 +36,11 @@ func (w *witness) take() []topics.Published {
 	return all
 }
 
-// TestPublishedDirectly: the event of a publish that its own commit delivers.
-func TestPublishedDirectly(t *testing.T) {
+// TestPublishedImmediately: the event of a publish that its own commit delivers.
+func TestPublishedImmediately(t *testing.T) {
 	ctx := context.Background()
 	seen := &witness{}
-	w := shardtest.NewDirect(t, shard.Options{Clock: clock.NewVirtual(shardtest.Start), Published: seen.see})
+	w := shardtest.NewImmediate(t, shard.Options{Clock: clock.NewVirtual(shardtest.Start), Published: seen.see})
 	defer w.Close()
 	if err := w.SetSubscriptionAttribute(ctx, w.Sub, "RawMessageDelivery", "true"); err != nil {
 		t.Fatal(err)
@@ -54,7 +54,7 @@ func TestPublishedDirectly(t *testing.T) {
 	var none [filter.Verdicts]int
 	none[filter.NoMessageAttributes] = 1
 	if len(got) != 1 || got[0].Delivered != 1 || got[0].FilteredOut != none || got[0].Size != 5 || got[0].ID != shardtest.MessageID(1) ||
-		got[0].Topic != shardtest.TopicARN("direct") || !got[0].At.Equal(shardtest.Start) || got[0].Direct != nil || got[0].Later {
+		got[0].Topic != shardtest.TopicARN("direct") || !got[0].At.Equal(shardtest.Start) || got[0].Immediate != nil || got[0].Later {
 		t.Errorf("events %+v", got)
 	}
 	for name, value := range map[string]string{"SQSSuccessFeedbackRoleArn": "arn:aws:iam::000000000000:role/r", "SQSSuccessFeedbackSampleRate": "7"} {
@@ -73,8 +73,8 @@ func TestPublishedDirectly(t *testing.T) {
 		t.Fatalf("events %+v", got)
 	}
 	for i, p := range got {
-		if p.Delivered != 1 || len(p.Direct) != 1 || p.Direct[0].Subscription.ARN != w.Sub || p.Feedback.Rate != 7 || !p.Feedback.Success ||
-			string(p.Direct[0].Body) != string("ab"[i]) {
+		if p.Delivered != 1 || len(p.Immediate) != 1 || p.Immediate[0].Subscription.ARN != w.Sub || p.Feedback.Rate != 7 || !p.Feedback.Success ||
+			string(p.Immediate[0].Body) != string("ab"[i]) {
 			t.Errorf("event %+v", p)
 		}
 	}
@@ -83,8 +83,8 @@ func TestPublishedDirectly(t *testing.T) {
 		t.Fatalf("received %v, %v", received, err)
 	}
 	for i, p := range got {
-		if m := received[i+1]; p.Direct[0].MessageID != m.ID {
-			t.Errorf("the event names message %s, the queue has %s", p.Direct[0].MessageID, m.ID)
+		if m := received[i+1]; p.Immediate[0].MessageID != m.ID {
+			t.Errorf("the event names message %s, the queue has %s", p.Immediate[0].MessageID, m.ID)
 		}
 	}
 	if _, err := w.Publish(ctx, shardtest.TopicARN("gone"), shard.Publication{ID: shardtest.MessageID(4), Body: []byte("a")}); err == nil || len(seen.take()) != 0 {

@@ -451,7 +451,7 @@ type Options struct {
 	MaxTopics int
 }
 
-// Topics is the module of topics: publications go to the backlogs of subscriptions, or directly
+// Topics is the module of topics: publications go to the backlogs of subscriptions, or immediately
 // into subscribed queues.
 type Topics struct {
 	*backlog.Backlogs

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -115,11 +114,7 @@ func (sh *Shard) moveKey(t *runningMove) []byte {
 
 // writeMove adds a task's record to the batch of the command.
 func (sh *Shard) writeMove(t *runningMove) {
-	value, err := json.Marshal(&t.MoveRecord)
-	if err != nil { // strings and numbers
-		panic(err)
-	}
-	sh.Batch.Set(sh.moveKey(t), append([]byte{moveRecordVersion}, value...))
+	sh.Batch.Set(sh.moveKey(t), keyspace.EncodeJSON(moveRecordVersion, &t.MoveRecord))
 }
 
 // loadMoves reads the tasks of the shard's queues.
@@ -362,7 +357,7 @@ func moveRefused(err error) (reason string) {
 	return ""
 }
 
-var errNoMoveSource = errors.New("shard: the message does not tell which queue it came from")
+var errNoMoveSource = errors.New("transfer: the message does not tell which queue it came from")
 
 // paceStep is the resolution at which a task keeps its rate, in milliseconds.
 const paceStep = 10
@@ -393,8 +388,5 @@ func (t *runningMove) retryIn() int64 {
 
 // DecodeMove reads a move task's record.
 func DecodeMove(value []byte) (r MoveRecord, err error) {
-	if len(value) == 0 || value[0] != moveRecordVersion {
-		return r, errors.New("a move task's record has an unknown version; it was written by a newer godwit")
-	}
-	return r, json.Unmarshal(value[1:], &r)
+	return r, keyspace.DecodeJSON(moveRecordVersion, value, &r)
 }

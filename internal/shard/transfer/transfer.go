@@ -60,7 +60,7 @@ func decodeTransferKey(key []byte) transferID {
 
 // ErrNotLeased says that the message to be transferred does not exist any more: its queue or
 // subscription was deleted meanwhile.
-var ErrNotLeased = errors.New("shard: the message to be moved is gone")
+var ErrNotLeased = errors.New("transfer: the message to be moved is gone")
 
 // Arrival makes the message that enters the destination, whose configuration is cfg, at now.
 type Arrival func(now int64, cfg queue.Config) (queue.Arrival, error)

@@ -251,7 +251,7 @@ func (e *Exporter) post(body []byte) (rejected int64, err error) {
 	defer answer.Body.Close()
 	said, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
 	if answer.StatusCode < 200 || answer.StatusCode > 299 {
-		return 0, &refused{answer.StatusCode, waitOf(answer.Header)}
+		return 0, &refused{answer.StatusCode, clock.RetryAfter(answer.Header, clock.System.Now())}
 	}
 	if err != nil || len(said) == 0 {
 		return 0, nil // it was accepted
@@ -266,16 +266,4 @@ func (e *Exporter) post(body []byte) (rejected int64, err error) {
 	}
 	_, _ = fmt.Sscanf(string(bytes.Trim(partial.PartialSuccess.RejectedSpans, `"`)), "%d", &rejected) // else none
 	return rejected, nil
-}
-
-// waitOf is the time in Retry-After, in seconds or as a date.
-func waitOf(h http.Header) time.Duration {
-	text := h.Get("Retry-After")
-	if seconds, err := strconv.Atoi(text); err == nil && seconds > 0 {
-		return min(time.Duration(seconds), 1<<20) * time.Second
-	}
-	if at, err := http.ParseTime(text); err == nil {
-		return max(at.Sub(clock.System.Now()), 0)
-	}
-	return 0
 }

@@ -21,19 +21,19 @@ import (
 	"godwit.dev/godwit/internal/topic"
 )
 
-// TestDirectPublish: a publish goes to the queue in its own commit where the
+// TestImmediatePublish: a publish goes to the queue in its own commit where the
 // long way would have succeeded at once, and into the backlog where not.
-func TestDirectPublish(t *testing.T) {
+func TestImmediatePublish(t *testing.T) {
 	cases := []struct {
 		name string
-		do   func(w *shardtest.Direct)
+		do   func(w *shardtest.Immediate)
 		want string
 	}{
-		{"plain", func(w *shardtest.Direct) { w.Say("a") }, "1 in the queue, 0 waiting"},
-		{"too long for the queue", func(w *shardtest.Direct) { w.Say(strings.Repeat("x", 1025)) }, "0 in the queue, 1 waiting"},
-		{"as long as the queue takes", func(w *shardtest.Direct) { w.Say(strings.Repeat("x", 1024)) }, "1 in the queue, 0 waiting"},
-		{"not to be rendered", func(w *shardtest.Direct) { w.Say("bad") }, "0 in the queue, 1 waiting"},
-		{"queue at fault", func(w *shardtest.Direct) {
+		{"plain", func(w *shardtest.Immediate) { w.Say("a") }, "1 in the queue, 0 waiting"},
+		{"too long for the queue", func(w *shardtest.Immediate) { w.Say(strings.Repeat("x", 1025)) }, "0 in the queue, 1 waiting"},
+		{"as long as the queue takes", func(w *shardtest.Immediate) { w.Say(strings.Repeat("x", 1024)) }, "1 in the queue, 0 waiting"},
+		{"not to be rendered", func(w *shardtest.Immediate) { w.Say("bad") }, "0 in the queue, 1 waiting"},
+		{"queue at fault", func(w *shardtest.Immediate) {
 			if err := w.SetFault(w.Queue, "throttled"); err != nil {
 				w.T.Fatal(err)
 			}
@@ -42,23 +42,23 @@ func TestDirectPublish(t *testing.T) {
 				w.T.Fatal(err)
 			}
 		}, "0 in the queue, 1 waiting"},
-		{"behind one that waits", func(w *shardtest.Direct) { w.Say("bad"); w.Say("b") }, "0 in the queue, 2 waiting"},
-		{"queue gone", func(w *shardtest.Direct) {
+		{"behind one that waits", func(w *shardtest.Immediate) { w.Say("bad"); w.Say("b") }, "0 in the queue, 2 waiting"},
+		{"queue gone", func(w *shardtest.Immediate) {
 			if err := w.DeleteQueue(context.Background(), w.Queue); err != nil {
 				w.T.Fatal(err)
 			}
 			w.Say("a")
 			w.MakeQueue()
 		}, "0 in the queue, 1 waiting"},
-		{"forbidden by the queue's policy", func(w *shardtest.Direct) {
+		{"forbidden by the queue's policy", func(w *shardtest.Immediate) {
 			shardtest.SetPolicy(w.T, w.Engine, w.Queue, shardtest.Admitting(w.Queue, shardtest.TopicARN("another")))
 			w.Say("a")
 		}, "0 in the queue, 1 waiting"},
-		{"allowed by the queue's policy", func(w *shardtest.Direct) {
+		{"allowed by the queue's policy", func(w *shardtest.Immediate) {
 			shardtest.SetPolicy(w.T, w.Engine, w.Queue, shardtest.Admitting(w.Queue, shardtest.TopicARN("direct")))
 			w.Say("a")
 		}, "1 in the queue, 0 waiting"},
-		{"delayed by the queue", func(w *shardtest.Direct) {
+		{"delayed by the queue", func(w *shardtest.Immediate) {
 			if err := w.SetQueueAttributes(context.Background(), w.Queue, map[string]string{"DelaySeconds": "900"}); err != nil {
 				w.T.Fatal(err)
 			}
@@ -70,7 +70,7 @@ func TestDirectPublish(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			w := shardtest.NewDirect(t, shard.Options{Clock: clock.System})
+			w := shardtest.NewImmediate(t, shard.Options{Clock: clock.System})
 			defer w.Close()
 			c.do(w)
 			if got := w.Where(); got != c.want {
@@ -80,9 +80,9 @@ func TestDirectPublish(t *testing.T) {
 	}
 }
 
-// TestDirectPublishIsSeen: what was delivered at once is among the finished deliveries.
-func TestDirectPublishIsSeen(t *testing.T) {
-	w := shardtest.NewDirect(t, shard.Options{Clock: clock.NewVirtual(shardtest.Start)})
+// TestImmediatePublishIsSeen: what was delivered at once is among the finished deliveries.
+func TestImmediatePublishIsSeen(t *testing.T) {
+	w := shardtest.NewImmediate(t, shard.Options{Clock: clock.NewVirtual(shardtest.Start)})
 	defer w.Close()
 	w.Say("a")
 	ds, err := w.Deliveries(context.Background(), w.Sub, 10)
@@ -112,21 +112,21 @@ func (c *signallingClock) Now() time.Time {
 	return c.Clock.Now()
 }
 
-// TestDirectPublishSeesChanges: what changes while a publish waits for the
+// TestImmediatePublishSeesChanges: what changes while a publish waits for the
 // shards of its queues is heeded.
-func TestDirectPublishSeesChanges(t *testing.T) {
+func TestImmediatePublishSeesChanges(t *testing.T) {
 	ctx := context.Background()
-	unsubscribe := func(w *shardtest.Direct) error {
+	unsubscribe := func(w *shardtest.Immediate) error {
 		return w.Unsubscribe(ctx, topic.Unsubscribe{Subscription: w.Sub, Authenticated: true})
 	}
-	deleteTopic := func(w *shardtest.Direct) error { return w.DeleteTopic(ctx, shardtest.TopicARN("direct")) }
-	raw := func(w *shardtest.Direct) error {
+	deleteTopic := func(w *shardtest.Immediate) error { return w.DeleteTopic(ctx, shardtest.TopicARN("direct")) }
+	raw := func(w *shardtest.Immediate) error {
 		return w.SetSubscriptionAttribute(ctx, w.Sub, "RawMessageDelivery", "true")
 	}
 	cases := []struct {
 		name   string
 		batch  int // messages
-		change func(w *shardtest.Direct) error
+		change func(w *shardtest.Immediate) error
 		want   error
 		where  string
 	}{
@@ -140,7 +140,7 @@ func TestDirectPublishSeesChanges(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			now := &signallingClock{Clock: clock.System}
-			w := shardtest.NewDirect(t, shard.Options{Clock: now})
+			w := shardtest.NewImmediate(t, shard.Options{Clock: now})
 			defer w.Close()
 			began := make(chan struct{})
 			done := make(chan error)
@@ -176,7 +176,7 @@ func TestDirectPublishSeesChanges(t *testing.T) {
 func TestBatchIsOneCommit(t *testing.T) {
 	ctx := context.Background()
 	var commits atomic.Int64
-	w := shardtest.NewDirect(t, shard.Options{Clock: clock.NewVirtual(shardtest.Start), Journal: shardtest.JournalOf(t, memory.New(), func([]byte) { commits.Add(1) })})
+	w := shardtest.NewImmediate(t, shard.Options{Clock: clock.NewVirtual(shardtest.Start), Journal: shardtest.JournalOf(t, memory.New(), func([]byte) { commits.Add(1) })})
 	defer w.Close()
 	publishing := func(bodies ...string) int64 {
 		t.Helper()

@@ -16,9 +16,9 @@ import (
 	"godwit.dev/godwit/internal/topic"
 )
 
-// Direct is an engine that delivers publishes at once, with a topic whose
+// Immediate is an engine that delivers publishes at once, with a topic whose
 // subscriber is a queue in a shard before the topic's.
-type Direct struct {
+type Immediate struct {
 	*shard.Engine
 	T     *testing.T
 	Queue arn.ARN
@@ -26,9 +26,9 @@ type Direct struct {
 	Sub   arn.ARN
 }
 
-// NewDirect makes it. It gives ids and renders by itself; what begins with "bad" cannot be
+// NewImmediate makes it. It gives ids and renders by itself; what begins with "bad" cannot be
 // rendered.
-func NewDirect(t *testing.T, o shard.Options) *Direct {
+func NewImmediate(t *testing.T, o shard.Options) *Immediate {
 	ctx := context.Background()
 	var mu sync.Mutex
 	ids := 0
@@ -49,7 +49,7 @@ func NewDirect(t *testing.T, o shard.Options) *Direct {
 		m.Seal()
 		return m, nil
 	}
-	w := &Direct{T: t, NewID: o.NewID, Engine: Open(t, o)}
+	w := &Immediate{T: t, NewID: o.NewID, Engine: Open(t, o)}
 	if err := w.CreateTopic(ctx, topic.CreateTopic{ARN: TopicARN("direct")}); err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func NewDirect(t *testing.T, o shard.Options) *Direct {
 }
 
 // MakeQueue makes the queue, which takes up to 1,024 bytes.
-func (w *Direct) MakeQueue() {
+func (w *Immediate) MakeQueue() {
 	w.T.Helper()
 	err := w.CreateQueue(context.Background(), queues.QueueSpec{ARN: w.Queue, Attributes: map[string]string{"MaximumMessageSize": "1024"}})
 	if err != nil {
@@ -73,7 +73,7 @@ func (w *Direct) MakeQueue() {
 }
 
 // Say publishes a message.
-func (w *Direct) Say(body string) {
+func (w *Immediate) Say(body string) {
 	w.T.Helper()
 	if _, err := w.Publish(context.Background(), TopicARN("direct"), shard.Publication{ID: MessageID(1), Body: []byte(body)}); err != nil {
 		w.T.Fatal(err)
@@ -82,7 +82,7 @@ func (w *Direct) Say(body string) {
 
 // Where reports how many messages are in the queue and how many wait in the
 // backlog of its subscription.
-func (w *Direct) Where() string {
+func (w *Immediate) Where() string {
 	w.T.Helper()
 	info, err := w.QueueInfo(context.Background(), w.Queue)
 	if err != nil {

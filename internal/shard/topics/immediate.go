@@ -34,7 +34,7 @@ type plan struct {
 	deliveries   []planned       // publication by publication
 	places       []place         // indexes of the deliveries, sorted by queue; nil: they are in that order already
 	shards       []*kernel.Shard // of the queues and of the topic, in the order of their ids
-	direct       bool            // a subscriber is a queue
+	immediate    bool            // a subscriber is a queue
 	seen         uint64          // the ids of shards, as a bit set
 	size         int             // estimated size of the commit, in bytes
 }
@@ -45,7 +45,7 @@ type planned struct {
 	n   int // which publication it is
 	sub *topic.Subscription
 	target
-	made     bool      // delivered directly
+	made     bool      // delivered immediately
 	rendered *rendered // rendered for the queue before its lock was taken; nil: not rendered
 }
 
@@ -146,10 +146,10 @@ func (sh *Shard) plan(fs []fanout) plan {
 	return p
 }
 
-// made is a delivery, and whether it was made directly.
-func (p *plan) made(i int) (d backlog.Direct, made bool) {
+// made is a delivery, and whether it was made immediately.
+func (p *plan) made(i int) (d backlog.Immediate, made bool) {
 	planned := p.nth(i)
-	return backlog.Direct{Subscription: planned.sub, Message: planned.f.P.ID, Published: planned.f.Sent}, planned.made
+	return backlog.Immediate{Subscription: planned.sub, Message: planned.f.P.ID, Published: planned.f.Sent}, planned.made
 }
 
 // full reports that the commit has no space for another delivery.
@@ -161,7 +161,7 @@ func (p *plan) add(sh *Shard, f *fanout, n int, sub *topic.Subscription, size in
 	f.reached.Add(sub)
 	d := planned{f: f, n: n, sub: sub, target: sh.target(sub)}
 	if d.to != nil {
-		p.direct = true
+		p.immediate = true
 		if bit := uint64(1) << d.to.ID; p.seen&bit == 0 {
 			p.seen |= bit
 			p.shards = append(p.shards, d.to.Base())
@@ -192,7 +192,7 @@ func (p *plan) nth(i int) *planned {
 	return &p.deliveries[i]
 }
 
-// shard is the number of the shard of the queue that gets the message directly; -1: there is
+// shard is the number of the shard of the queue that gets the message immediately; -1: there is
 // none.
 func (d *planned) shard() int {
 	if d.to == nil {
@@ -213,7 +213,7 @@ func (sh *Shard) publishInOneCommit(tx *kernel.Tx, fs []fanout) (c *journal.Comm
 		return nil, 0
 	}
 	fs = fs[:p.publications]
-	if e := sh.engine; e.options.Render == nil || e.TwoStep || !p.direct {
+	if e := sh.engine; e.options.Render == nil || e.TwoStep || !p.immediate {
 		sh.admit(fs)
 		now := sh.Now()
 		for _, d := range p.deliveries {
@@ -231,14 +231,14 @@ func (sh *Shard) publishInOneCommit(tx *kernel.Tx, fs []fanout) (c *journal.Comm
 	} else {
 		tx.Widen(p.shards)
 	}
-	c, n = sh.publishDirect(tx, fs, p, generation)
+	c, n = sh.publishImmediate(tx, fs, p, generation)
 	tx.Narrow(alone)
 	return c, n
 }
 
-// publishDirect executes a plan, unless the catalog's generation differs from the plan's. The
+// publishImmediate executes a plan, unless the catalog's generation differs from the plan's. The
 // caller has the locks of all shards of the plan.
-func (sh *Shard) publishDirect(tx *kernel.Tx, fs []fanout, p plan, generation uint64) (c *journal.Commit, n int) {
+func (sh *Shard) publishImmediate(tx *kernel.Tx, fs []fanout, p plan, generation uint64) (c *journal.Commit, n int) {
 	if generation != sh.Generation.Load() || sh.behind(fs[0].Topic) {
 		return nil, 0
 	}
@@ -250,7 +250,7 @@ func (sh *Shard) publishDirect(tx *kernel.Tx, fs []fanout, p plan, generation ui
 		s.Meta.Now = now // in a queue, later messages do not have earlier times
 	}
 	sh.admit(fs)
-	w := directWriter{from: sh, now: now}
+	w := immediateWriter{from: sh, now: now}
 	for i := range p.deliveries {
 		d := p.nth(i)
 		if d.f.result.Duplicate {
@@ -262,25 +262,25 @@ func (sh *Shard) publishDirect(tx *kernel.Tx, fs []fanout, p plan, generation ui
 		}
 		d.f.delivered++
 		if d.f.feedback.Success {
-			d.f.direct = append(d.f.direct, DirectDelivery{Subscription: *d.sub, Body: d.f.Body(d.sub), MessageID: w.id})
+			d.f.immediate = append(d.f.immediate, ImmediateDelivery{Subscription: *d.sub, Body: d.f.Body(d.sub), MessageID: w.id})
 		}
 	}
 	w.emit()
 	w.release(fs)
 	sh.deferFanout(fs, p)
 	c = tx.Commit()
-	sh.engine.Finished.AddDirect(len(p.deliveries), p.made, now)
+	sh.engine.Finished.AddImmediate(len(p.deliveries), p.made, now)
 	return c, len(fs)
 }
 
-// directWriter puts publications into queues, one after the other.
-type directWriter struct {
+// immediateWriter puts publications into queues, one after the other.
+type immediateWriter struct {
 	from      *Shard // of the topic
 	now       int64
 	written   int                 // bytes of records
 	id        message.ID          // of the last message
 	sub       *topic.Subscription // the last one
-	queue     *queues.Queue       // its queue; nil: it takes no direct deliveries
+	queue     *queues.Queue       // its queue; nil: it takes no immediate deliveries
 	encrypted bool                // it is encrypted
 	record    *[]byte             // buffer for the next record; nil: none yet
 	into      *queues.Queue       // the queue of the messages whose sizes are collected
@@ -305,7 +305,7 @@ var records = sync.Pool{New: func() any { return new([]byte) }}
 const maxRecordKept = 16 << 10
 
 // release returns the buffers of all records to the pool: batches have copied them.
-func (w *directWriter) release(fs []fanout) {
+func (w *immediateWriter) release(fs []fanout) {
 	free := func(record *[]byte) {
 		if record != nil && cap(*record) <= maxRecordKept {
 			records.Put(record)
@@ -322,7 +322,7 @@ func (w *directWriter) release(fs []fanout) {
 // deliver puts a publication into a subscribed queue; false if it has to take the slow path.
 // Then the plan's later publications for the subscription take the slow path, too, to keep
 // their order.
-func (w *directWriter) deliver(d *planned) bool {
+func (w *immediateWriter) deliver(d *planned) bool {
 	if w.sub != d.sub {
 		w.sub, w.queue = d.sub, w.open(d)
 	}
@@ -333,8 +333,8 @@ func (w *directWriter) deliver(d *planned) bool {
 	return true
 }
 
-// open finds the queue of a subscription if it takes direct deliveries.
-func (w *directWriter) open(d *planned) *queues.Queue {
+// open finds the queue of a subscription if it takes immediate deliveries.
+func (w *immediateWriter) open(d *planned) *queues.Queue {
 	if d.sub.PausedAt != 0 {
 		return nil
 	}
@@ -361,7 +361,7 @@ func (w *directWriter) open(d *planned) *queues.Queue {
 }
 
 // put renders a publication and puts it into the open queue.
-func (w *directWriter) put(d *planned) bool {
+func (w *immediateWriter) put(d *planned) bool {
 	if w.written > fanoutBytes { // the rendered messages are so large that the commit might exceed its limit
 		return false
 	}
@@ -429,7 +429,7 @@ func (w *directWriter) put(d *planned) bool {
 }
 
 // emit makes one event of the messages that were put into a queue.
-func (w *directWriter) emit() {
+func (w *immediateWriter) emit() {
 	if len(w.sizes) == 0 {
 		return
 	}

@@ -1,4 +1,4 @@
-package deliver
+package clock
 
 import (
 	"net/http"

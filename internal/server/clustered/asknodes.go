@@ -61,13 +61,12 @@ func (a *Asking) ReplaceNode(ctx context.Context, old, node string, line func(st
 	case m.HasRemoved(peers[0].Name):
 		return fmt.Errorf("a node %s was removed before: let the machine in under another name", peers[0].Name)
 	}
-	s, err := all.Status(ctx)
-	if err != nil {
-		return err
-	}
-	answers := false
-	for _, n := range s.Nodes {
-		answers = answers || n.Name == old && n.State != status.Unreachable
+	// What was begun in one order is finished in that.
+	answers := m.Joining == peers[0].Name
+	if !answers && !m.HasRemoved(old) && m.Leaving != old {
+		if answers, err = all.answers(ctx, old); err != nil {
+			return err
+		}
 	}
 	remove := func() error {
 		if m.HasRemoved(old) {
@@ -89,6 +88,21 @@ func (a *Asking) ReplaceNode(ctx context.Context, old, node string, line func(st
 		return remove()
 	}
 	return nil
+}
+
+// answers reports whether a node answers the others: one that is slow may miss a question.
+func (a *Asking) answers(ctx context.Context, name string) (bool, error) {
+	waiting, cancel := context.WithTimeout(ctx, silentTime)
+	defer cancel()
+	for {
+		s, err := a.Status(ctx)
+		if n := s.Node(name); err == nil && n.Name == name && n.State != status.Unreachable {
+			return true, nil
+		}
+		if !pause(waiting, changeLook) {
+			return false, err
+		}
+	}
 }
 
 // membership requests the list of nodes.

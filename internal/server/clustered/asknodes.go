@@ -126,8 +126,20 @@ func (a *Asking) all(ctx context.Context) (*Asking, error) {
 	return &Asking{Dir: a.Dir, Node: a.Node, Peers: peers, network: a.network}, err
 }
 
-// change requests a change of nodes from the owner of the state.
+// change requests a change of nodes from the owner of the state, which may be another one by the
+// time that it is asked.
 func (a *Asking) change(ctx context.Context, c change, line func(string)) error {
+	waiting, cancel := context.WithTimeout(ctx, knowTime)
+	defer cancel()
+	for {
+		err := a.changeOnce(ctx, c, line)
+		if !errors.Is(err, errNotOwner) || !pause(waiting, changeLook) {
+			return err
+		}
+	}
+}
+
+func (a *Asking) changeOnce(ctx context.Context, c change, line func(string)) error {
 	all, err := a.all(ctx)
 	if err != nil {
 		return err

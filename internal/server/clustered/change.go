@@ -448,8 +448,11 @@ func (c *change) post(ctx context.Context, client *http.Client, url string, line
 		return err
 	}
 	defer func() { _ = answer.Body.Close() }()
-	if answer.StatusCode != http.StatusOK {
-		return refusal(answer.Body)
+	switch answer.StatusCode {
+	case http.StatusOK:
+		return readLines(answer.Body, line)
+	case http.StatusServiceUnavailable: // nothing has begun
+		return fmt.Errorf("%w: %w", errNotOwner, refusal(answer.Body))
 	}
-	return readLines(answer.Body, line)
+	return refusal(answer.Body)
 }

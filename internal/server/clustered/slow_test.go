@@ -22,11 +22,15 @@ import (
 type slowNode struct {
 	list   roster.List
 	missed atomic.Int64
-	asked  []string
+	// follows is how many requests to change the nodes find that another one owns the state
+	follows atomic.Int64
+	asked   []string
 }
 
 func (n *slowNode) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
+	case r.Method == http.MethodPost && n.follows.Add(-1) >= 0:
+		http.Error(w, "this node does not own the state", http.StatusServiceUnavailable)
 	case r.Method == http.MethodPost:
 		text, _ := io.ReadAll(r.Body)
 		n.asked = append(n.asked, string(text))
@@ -93,5 +97,16 @@ func TestReplaceGoesOn(t *testing.T) {
 	}
 	if len(n.asked) != 2 || !strings.Contains(n.asked[0], `"add"`) {
 		t.Errorf("it goes on with %q", n.asked)
+	}
+}
+
+// TestOwnerChangesMeanwhile: a change goes to the next owner where the one that was found does not
+// own the state any more.
+func TestOwnerChangesMeanwhile(t *testing.T) {
+	n := &slowNode{}
+	asking := n.start(t)
+	n.follows.Store(2)
+	if err := asking.RemoveNode(t.Context(), "b", func(string) {}); err != nil || len(n.asked) != 1 {
+		t.Errorf("asked %q: %v", n.asked, err)
 	}
 }

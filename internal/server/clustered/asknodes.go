@@ -61,13 +61,12 @@ func (a *Asking) ReplaceNode(ctx context.Context, old, node string, line func(st
 	case m.HasRemoved(peers[0].Name):
 		return fmt.Errorf("a node %s was removed before: let the machine in under another name", peers[0].Name)
 	}
-	s, err := all.Status(ctx)
-	if err != nil {
-		return err
-	}
-	answers := false
-	for _, n := range s.Nodes {
-		answers = answers || n.Name == old && n.State != status.Unreachable
+	// What was begun in one order is finished in that.
+	answers := m.Joining == peers[0].Name
+	if !answers && !m.HasRemoved(old) && m.Leaving != old {
+		if answers, err = all.answers(ctx, old); err != nil {
+			return err
+		}
 	}
 	remove := func() error {
 		if m.HasRemoved(old) {
@@ -91,6 +90,21 @@ func (a *Asking) ReplaceNode(ctx context.Context, old, node string, line func(st
 	return nil
 }
 
+// answers reports whether a node answers the others: one that is slow may miss a question.
+func (a *Asking) answers(ctx context.Context, name string) (bool, error) {
+	waiting, cancel := context.WithTimeout(ctx, silentTime)
+	defer cancel()
+	for {
+		s, err := a.Status(ctx)
+		if n := s.Node(name); err == nil && n.Name == name && n.State != status.Unreachable {
+			return true, nil
+		}
+		if !pause(waiting, changeLook) {
+			return false, err
+		}
+	}
+}
+
 // membership requests the list of nodes.
 func (a *Asking) membership(ctx context.Context) (latest *roster.List, err error) {
 	return latest, a.reach(func(client *http.Client, base string) error {
@@ -112,8 +126,20 @@ func (a *Asking) all(ctx context.Context) (*Asking, error) {
 	return &Asking{Dir: a.Dir, Node: a.Node, Peers: peers, network: a.network}, err
 }
 
-// change requests a change of nodes from the owner of the state.
+// change requests a change of nodes from the owner of the state, which may be another one by the
+// time that it is asked.
 func (a *Asking) change(ctx context.Context, c change, line func(string)) error {
+	waiting, cancel := context.WithTimeout(ctx, knowTime)
+	defer cancel()
+	for {
+		err := a.changeOnce(ctx, c, line)
+		if !errors.Is(err, errNotOwner) || !pause(waiting, changeLook) {
+			return err
+		}
+	}
+}
+
+func (a *Asking) changeOnce(ctx context.Context, c change, line func(string)) error {
 	all, err := a.all(ctx)
 	if err != nil {
 		return err

@@ -22,6 +22,7 @@ import (
 const (
 	changeLook  = 100 * time.Millisecond
 	endTime     = 45 * time.Second // for a node that is removed to end
+	silentTime  = 3 * time.Second  // without an answer, after which a node is taken to be gone
 	catchUpTime = 10 * time.Second // for the others to catch up: under load they lag for a moment
 	knowTime    = 20 * time.Second // for the others to learn of it
 	stepTime    = 2 * time.Minute  // for the log's engine to carry out a request
@@ -295,7 +296,12 @@ func (g *changing) mayAdd(ctx context.Context, node roster.Member, goesOn bool) 
 	case len(g.m.Nodes) >= jetstream.MaxNodes:
 		return fmt.Errorf("a cluster has up to %d nodes", jetstream.MaxNodes)
 	}
-	if n, all := len(g.reached(ctx, g.m.Names())), len(g.m.Nodes); n+1 <= (all+1)/2 {
+	var n int
+	all := len(g.m.Nodes)
+	if err := g.within(ctx, catchUpTime, func(ctx context.Context) bool {
+		n = len(g.reached(ctx, g.m.Names()))
+		return n+1 > (all+1)/2
+	}); err != nil {
 		return fmt.Errorf("%d of %d nodes are reached and keep the log, and with one more these were no majority: start the others, or remove one that does not come back first", n, all)
 	}
 	return ca.CheckName(node.Name)
@@ -400,24 +406,31 @@ func (g *changing) endNode(ctx context.Context, name string) error {
 		return nil
 	}
 	node := g.peers()[i]
-	if _, err := g.ask(ctx, node); err != nil {
+	if g.silent(ctx, node) {
 		g.tell("Node %s does not answer, and is taken to be gone.", name)
-		return nil
+		return ctx.Err()
 	}
 	g.tell("Node %s ends.", name)
-	asking, cancel := context.WithTimeout(ctx, handOverTime)
-	defer cancel()
-	if err := question(asking, g.net.Client(), http.MethodPost, g.net.URL(node.Address)+endPath, nil); err != nil {
-		return fmt.Errorf("node %s cannot be ended: %w", name, err)
-	}
+	var last error
 	err := g.within(ctx, endTime, func(ctx context.Context) bool {
-		_, err := g.ask(ctx, node)
-		return err != nil
+		asking, cancel := context.WithTimeout(ctx, handOverTime)
+		defer cancel()
+		// The answer may be cut off by the end that it is about.
+		last = question(asking, g.net.Client(), http.MethodPost, g.net.URL(node.Address)+endPath, nil)
+		return g.silent(ctx, node)
 	})
 	if err != nil {
-		return fmt.Errorf("node %s does not end: stop it, and ask again: %w", name, err)
+		return fmt.Errorf("node %s does not end: stop it, and ask again: %w", name, errors.Join(err, last))
 	}
 	return nil
+}
+
+// silent reports that a node answers nothing for some time: one that is slow may miss a question.
+func (g *changing) silent(ctx context.Context, node roster.Peer) bool {
+	return g.within(ctx, silentTime, func(ctx context.Context) bool {
+		_, err := g.ask(ctx, node)
+		return err == nil
+	}) != nil
 }
 
 // post requests a change, and passes on each line of its progress.
@@ -435,8 +448,11 @@ func (c *change) post(ctx context.Context, client *http.Client, url string, line
 		return err
 	}
 	defer func() { _ = answer.Body.Close() }()
-	if answer.StatusCode != http.StatusOK {
-		return refusal(answer.Body)
+	switch answer.StatusCode {
+	case http.StatusOK:
+		return readLines(answer.Body, line)
+	case http.StatusServiceUnavailable: // nothing has begun
+		return fmt.Errorf("%w: %w", errNotOwner, refusal(answer.Body))
 	}
-	return readLines(answer.Body, line)
+	return refusal(answer.Body)
 }

@@ -2,6 +2,7 @@ package clustered
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/http"
@@ -21,6 +22,8 @@ const nodesTime = time.Second
 type members struct {
 	known    atomic.Pointer[roster.List]
 	adopting sync.Mutex
+	newTLS   bool               // the log's connections do not go by the latest list yet; adopting guards it
+	dropped  bool               // nor are those closed that it does not trust
 	changing sync.Mutex         // held while the nodes are changed
 	joins    bool               // this node has never counted in the log
 	end      context.CancelFunc // ends the node gracefully
@@ -58,18 +61,32 @@ func (p *part) peers() []roster.Peer {
 	return all
 }
 
-// adopt takes over a list of nodes, if it is newer than the known one.
+// adopt takes over a list of nodes, if it is newer than the known one, and finishes what is left
+// to do of that.
 func (p *part) adopt(ctx context.Context, m *roster.List) error {
 	p.members.adopting.Lock()
 	defer p.members.adopting.Unlock()
-	if m.Version <= p.members.known.Load().Version {
+	if m.Version > p.members.known.Load().Version {
+		if err := p.take(m); err != nil {
+			return err
+		}
+	}
+	if p.engine == nil {
+		p.members.newTLS, p.members.dropped = false, false // it starts with the list
 		return nil
 	}
+	return p.members.connect(ctx, p.engine, p.net.Routes(), p.members.known.Load().Routes())
+}
+
+// take makes a list of nodes the known one.
+func (p *part) take(m *roster.List) error {
 	peers, err := m.Peers()
 	if err != nil {
 		return err
 	}
 	changed, dropped, err := p.trust(m)
+	// What is trusted now may not be new when this is tried again.
+	p.members.newTLS, p.members.dropped = p.members.newTLS || changed, p.members.dropped || dropped
 	if err != nil {
 		return err
 	}
@@ -80,13 +97,24 @@ func (p *part) adopt(ctx context.Context, m *roster.List) error {
 	p.log.Info("the cluster's nodes", "are", m.Names(), "version", m.Version)
 	p.net.SetMembers(m.Names())
 	p.front.handOnTo(peers)
-	if p.engine == nil {
-		return nil
+	return nil
+}
+
+// connections are those of a log to other nodes.
+type connections interface {
+	SetTLS(ctx context.Context, config *tls.Config, anew bool) error
+	SetRoutes(addresses []string) error
+}
+
+// connect has the log's connections go by the latest list. What fails, or is broken off with the
+// command, is tried again by the next call.
+func (k *members) connect(ctx context.Context, log connections, config *tls.Config, routes []string) (err error) {
+	if k.newTLS {
+		if err = log.SetTLS(ctx, config, k.dropped); err == nil {
+			k.newTLS, k.dropped = false, false
+		}
 	}
-	if changed {
-		err = p.engine.SetTLS(ctx, p.net.Routes(), dropped)
-	}
-	return errors.Join(err, p.engine.SetRoutes(m.Routes())) // the list is known now: neither is tried again
+	return errors.Join(err, log.SetRoutes(routes))
 }
 
 // watchNodes follows the list of nodes in the log.
@@ -99,8 +127,11 @@ func (p *part) watchNodes(ctx context.Context) {
 			}
 		}
 		m, err := roster.Read(ctx, membership)
-		if err == nil && m != nil {
-			err = p.adopt(ctx, m)
+		if err != nil || m == nil { // what is left to do of the known one may be why the log is not reached
+			m = p.members.known.Load()
+		}
+		if failed := p.adopt(ctx, m); failed != nil {
+			err = failed
 		}
 		if err != nil && ctx.Err() == nil && !errors.Is(err, replog.ErrUnavailable) {
 			p.log.Warn("who the nodes are", "reason", err)

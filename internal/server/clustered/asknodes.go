@@ -151,12 +151,7 @@ func (a *Asking) changeOnce(ctx context.Context, c change, line func(string)) er
 	if owner != "" && owner == c.Remove {
 		if m, err := all.membership(ctx); err == nil && len(m.Nodes) > fewestNodes {
 			line("Node " + owner + " hands the state over.")
-			if _, err := all.StepDown(ctx); err != nil {
-				return err
-			}
-			waiting, cancel := context.WithTimeout(ctx, stepTime)
-			defer cancel()
-			if owner, err = all.AwaitOther(waiting, owner); err != nil {
+			if owner, err = all.replaceOwner(ctx, owner); err != nil {
 				return err
 			}
 		}
@@ -172,6 +167,29 @@ func (a *Asking) changeOnce(ctx context.Context, c change, line func(string)) er
 		}
 	}
 	return errors.New("no node owns the state: there is no majority of nodes, or they are choosing")
+}
+
+// replaceOwner has the owner hand the state over, and returns the next one. It is asked again while
+// no other node follows closely enough, for a moment, and if the hand-over has failed.
+func (a *Asking) replaceOwner(ctx context.Context, owner string) (next string, err error) {
+	waiting, cancel := context.WithTimeout(ctx, knowTime)
+	defer cancel()
+	for {
+		_, refused := a.StepDown(ctx)
+		limit := 2 * handOverTime
+		if refused != nil { // another may own it all the same: the answer was lost
+			limit = askTime
+		}
+		soon, cancel := context.WithTimeout(ctx, limit)
+		next, err := a.AwaitOther(soon, owner)
+		cancel()
+		if err == nil {
+			return next, nil
+		}
+		if waiting.Err() != nil {
+			return "", errors.Join(refused, err)
+		}
+	}
 }
 
 // awaitOwner is the name of the serving node: after one has ended, the others need a moment to

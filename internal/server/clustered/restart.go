@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"slices"
 	"time"
@@ -53,11 +54,11 @@ func (a *Asking) Restart(ctx context.Context, line func(string)) error {
 		}
 		line("Node " + n.Name + " ends, to be started again.")
 		asking, cancel := context.WithTimeout(ctx, handOverTime)
-		err := question(asking, network.Client(), http.MethodPost, network.URL(all.Peers[i].Address)+restartPath, nil)
+		unanswered := question(asking, network.Client(), http.MethodPost, network.URL(all.Peers[i].Address)+restartPath, nil)
 		cancel()
-		if err != nil {
-			return fmt.Errorf("node %s cannot be ended: %w", n.Name, err)
-		}
+		if connect, ok := errors.AsType[*net.OpError](unanswered); ok && connect.Op == "dial" {
+			return fmt.Errorf("node %s cannot be ended: %w", n.Name, unanswered)
+		} // else its end may have cut its answer off
 		s, err := all.awaitWhole(ctx, comeBackTime, func(s *status.Cluster) string {
 			if now := s.Node(n.Name); now.Process == n.Process {
 				return "node " + n.Name + " has not ended"
@@ -65,7 +66,7 @@ func (a *Asking) Restart(ctx context.Context, line func(string)) error {
 			return ""
 		})
 		if err != nil {
-			return fmt.Errorf("node %s does not come back (does anything start it when it ends?): %w", n.Name, err)
+			return fmt.Errorf("node %s does not come back (does anything start it when it ends?): %w", n.Name, errors.Join(err, unanswered))
 		}
 		line(fmt.Sprintf("Node %s is back, with version %s.", n.Name, s.Node(n.Name).Version))
 	}

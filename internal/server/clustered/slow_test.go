@@ -110,3 +110,39 @@ func TestOwnerChangesMeanwhile(t *testing.T) {
 		t.Errorf("asked %q: %v", n.asked, err)
 	}
 }
+
+// TestReplaceOwner: an owner is asked again to hand over while no other node follows closely
+// enough, and one that has handed over is not, if its answer is lost.
+func TestReplaceOwner(t *testing.T) {
+	for name, lost := range map[string]bool{"the first requests are refused": false, "the answer is lost": true} {
+		t.Run(name, func(t *testing.T) {
+			var asked atomic.Int64
+			var handedOver atomic.Bool
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.Method == http.MethodPost {
+					handedOver.Store(asked.Add(1) == 3 || lost)
+					if lost || !handedOver.Load() {
+						http.Error(w, errNoSuccessor.Error(), http.StatusServiceUnavailable)
+						return
+					}
+					_ = json.NewEncoder(w).Encode(HandedOver{From: "a", To: "b"})
+					return
+				}
+				a, b := status.Serving, status.Following
+				if handedOver.Load() {
+					a, b = b, a
+				}
+				_ = json.NewEncoder(w).Encode(status.Cluster{Nodes: []status.Node{{Name: "a", State: a}, {Name: "b", State: b}}})
+			}))
+			defer s.Close()
+			next, err := (&Asking{URL: s.URL}).replaceOwner(t.Context(), "a")
+			want := int64(3)
+			if lost {
+				want = 1
+			}
+			if next != "b" || err != nil || asked.Load() != want {
+				t.Errorf("after %d requests %q owns the state, %v", asked.Load(), next, err)
+			}
+		})
+	}
+}

@@ -19,8 +19,8 @@ import (
 	"godwit.dev/godwit/internal/cluster/peer"
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/server/clustered"
-	"godwit.dev/godwit/internal/server/clustered/roster"
 	"godwit.dev/godwit/internal/server/clustered/local"
+	"godwit.dev/godwit/internal/server/clustered/roster"
 )
 
 // checkNodes refuses settings that do not work with several nodes.

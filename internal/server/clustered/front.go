@@ -31,6 +31,7 @@ import (
 const (
 	ownerTime  = 15 * time.Second // how long a request waits for an owner of the state
 	replayable = 2 << 20          // bytes of a body that is kept for another owner
+	restTime   = 10 * time.Second // for the rest of a body whose request is answered
 	keptShare  = 4                // part of the memory for requests and answers that such bodies may take
 )
 
@@ -122,9 +123,6 @@ func (f *front) handOnTo(peers []roster.Peer) {
 				if r.StatusCode == http.StatusMisdirectedRequest {
 					return errNotOwner
 				}
-				if a, ok := r.Request.Context().Value(attemptKey{}).(*attempt); ok && r.ContentLength < 0 {
-					lift(a.answer) // a stream, which may go on for any time
-				}
 				return nil
 			},
 			ErrorHandler: func(_ http.ResponseWriter, r *http.Request, err error) {
@@ -140,19 +138,21 @@ func (f *front) handOnTo(peers []roster.Peer) {
 
 // attempt is the forwarding of a request to one peer.
 type (
-	attempt struct {
-		answer http.ResponseWriter
-		err    error // why there is no answer
-	}
+	attempt    struct{ err error } // why there is no answer
 	attemptKey struct{}
 )
 
-// lift removes the times within which a request must be read and answered. The owner bounds both,
-// and the listener how slowly a client reads.
-func lift(w http.ResponseWriter) {
+// lift removes the times within which a request must be read and answered: the owner bounds both,
+// and the listener how slowly a client reads. What follows the answer is bounded again by calling
+// lowered.
+func lift(w http.ResponseWriter, r *http.Request) (lowered func()) {
 	control := http.NewResponseController(w)
 	_ = control.SetWriteDeadline(time.Time{}) // an error means that there are no deadlines
-	_ = control.SetReadDeadline(time.Time{})
+	if r.TLS == nil {
+		return func() {} // the time to read bounds the body alone
+	}
+	_ = control.SetReadDeadline(time.Time{}) // net/http would cancel the request
+	return func() { _ = control.SetReadDeadline(clock.System.Now().Add(restTime)) }
 }
 
 var errNotOwner = errors.New("the peer does not own the state")
@@ -343,10 +343,8 @@ func (f *front) forward(w http.ResponseWriter, r *http.Request, owner string) (d
 	if proxy == nil {
 		return false, true
 	}
-	a := attempt{answer: w}
-	if r.TLS != nil { // there net/http bounds the time from a request's first byte to its answer's last
-		lift(w)
-	}
+	var a attempt
+	defer lift(w, r)()
 	proxy.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), attemptKey{}, &a)))
 	if a.err == nil {
 		f.forwarded.Add(1)

@@ -2,11 +2,13 @@ package clustered
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -145,29 +147,35 @@ func TestKeepBounded(t *testing.T) {
 // deadlines is an answer that notes its deadlines.
 type deadlines struct {
 	*httptest.ResponseRecorder
-	lifted bool
+	read, write []bool // whether each lifts the one before
 }
 
-func (d *deadlines) SetWriteDeadline(t time.Time) error {
-	d.lifted = t.IsZero()
+func (d *deadlines) SetReadDeadline(t time.Time) error {
+	d.read = append(d.read, t.IsZero())
 	return nil
 }
 
-// TestStreamsForwarded: a stream that a peer answers with has no end by the time for answers, which
-// other answers have.
-func TestStreamsForwarded(t *testing.T) {
-	owner := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/stream" {
-			_ = http.NewResponseController(w).Flush() // of no length
-		}
-	}))
+func (d *deadlines) SetWriteDeadline(t time.Time) error {
+	d.write = append(d.write, t.IsZero())
+	return nil
+}
+
+// TestForwardedDeadlines: how long an answer may take that a peer gives, such as a stream or what a
+// function returns, is for the peer to say. Over TLS that holds for a request as a whole; the rest of its body has a time.
+func TestForwardedDeadlines(t *testing.T) {
+	owner := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer owner.Close()
 	f := fronted(t, false)
 	f.handOnTo([]roster.Peer{{Name: "b", Address: owner.Listener.Addr().String()}})
-	for path, want := range map[string]bool{"/stream": true, "/": false} {
+	for _, secure := range []bool{false, true} {
 		w := &deadlines{ResponseRecorder: httptest.NewRecorder()}
-		if done, _ := f.forward(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil), "b"); !done || w.lifted != want {
-			t.Errorf("%s: answered %t, the deadline is lifted: %t", path, done, w.lifted)
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
+		want := []bool(nil)
+		if secure {
+			r.TLS, want = &tls.ConnectionState{}, []bool{true, false}
+		}
+		if done, _ := f.forward(w, r, "b"); !done || !slices.Equal(w.write, []bool{true}) || !slices.Equal(w.read, want) {
+			t.Errorf("TLS %t: answered %t; deadlines to read that are lifted: %t, to write: %t", secure, done, w.read, w.write)
 		}
 	}
 }

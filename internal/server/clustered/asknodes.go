@@ -175,10 +175,13 @@ func (a *Asking) replaceOwner(ctx context.Context, owner string) (next string, e
 	waiting, cancel := context.WithTimeout(ctx, knowTime)
 	defer cancel()
 	for {
-		_, refused := a.StepDown(ctx)
-		limit := 2 * handOverTime
-		if refused != nil { // another may own it all the same: the answer was lost
-			limit = askTime
+		var refused error
+		limit := askTime
+		// Another may own it by now, and start to serve, if an answer was lost.
+		if s, err := a.Status(ctx); err == nil && s.Owner() == owner {
+			if _, refused = a.StepDown(ctx); refused == nil {
+				limit = 2 * handOverTime
+			}
 		}
 		soon, cancel := context.WithTimeout(ctx, limit)
 		next, err := a.AwaitOther(soon, owner)

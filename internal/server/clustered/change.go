@@ -417,7 +417,7 @@ func (g *changing) endNode(ctx context.Context, name string) error {
 		defer cancel()
 		// The answer may be cut off by the end that it is about.
 		last = question(asking, g.net.Client(), http.MethodPost, g.net.URL(node.Address)+endPath, nil)
-		return g.silent(ctx, node)
+		return g.silent(ctx, node) && ctx.Err() == nil
 	})
 	if err != nil {
 		return fmt.Errorf("node %s does not end: stop it, and ask again: %w", name, errors.Join(err, last))

@@ -31,7 +31,6 @@ import (
 const (
 	ownerTime  = 15 * time.Second // how long a request waits for an owner of the state
 	replayable = 2 << 20          // bytes of a body that is kept for another owner
-	restTime   = 10 * time.Second // for the rest of a body whose request is answered
 	keptShare  = 4                // part of the memory for requests and answers that such bodies may take
 )
 
@@ -141,19 +140,6 @@ type (
 	attempt    struct{ err error } // why there is no answer
 	attemptKey struct{}
 )
-
-// lift removes the times within which a request must be read and answered: the owner bounds both,
-// and the listener how slowly a client reads. What follows the answer is bounded again by calling
-// lowered.
-func lift(w http.ResponseWriter, r *http.Request) (lowered func()) {
-	control := http.NewResponseController(w)
-	_ = control.SetWriteDeadline(time.Time{}) // an error means that there are no deadlines
-	if r.TLS == nil {
-		return func() {} // the time to read bounds the body alone
-	}
-	_ = control.SetReadDeadline(time.Time{}) // net/http would cancel the request
-	return func() { _ = control.SetReadDeadline(clock.System.Now().Add(restTime)) }
-}
 
 var errNotOwner = errors.New("the peer does not own the state")
 
@@ -344,7 +330,8 @@ func (f *front) forward(w http.ResponseWriter, r *http.Request, owner string) (d
 		return false, true
 	}
 	var a attempt
-	defer lift(w, r)()
+	// The owner bounds how long an answer takes, and the listener how slowly a client reads it.
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // an error means that there is none
 	proxy.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), attemptKey{}, &a)))
 	if a.err == nil {
 		f.forwarded.Add(1)

@@ -22,6 +22,7 @@ const perFunction = 8
 // Limits bound the resources of the machine that requests and connections use.
 type Limits struct {
 	shares            limit.Shares
+	bytes             int64 // of memory for requests and answers
 	requests, answers *limit.Budget
 	functions         *limit.Budget // answers of functions, until they are read
 	outgoing          *limit.Slots
@@ -39,6 +40,7 @@ func NewLimits(c config.Config, log *slog.Logger) *Limits {
 	bytes := cmp.Or(c.MaxBytesInFlight, limit.DefaultBytes(limit.Memory()))
 	l := &Limits{
 		shares:    limit.Share(descriptors, c.MaxConnections),
+		bytes:     bytes,
 		requests:  limit.NewBudget("request_bytes", bytes/2, 0),
 		answers:   limit.NewBudget("answer_bytes", bytes/2, 0),
 		functions: limit.NewBudget("function_answer_bytes", bytes/2, 0),
@@ -71,6 +73,9 @@ func NewLimits(c config.Config, log *slog.Logger) *Limits {
 	}
 	return l
 }
+
+// Bytes is the memory for requests and answers, in bytes.
+func (l *Limits) Bytes() int64 { return l.bytes }
 
 // accountLimits are the current limits of an account.
 func (d *Deps) accountLimits() accounts.Limits {

@@ -171,7 +171,7 @@ func (a *Asking) changeOnce(ctx context.Context, c change, line func(string)) er
 
 // replaceOwner has the owner hand the state over, and returns the next one. It is asked again while
 // no other node follows closely enough, for a moment, and if the hand-over has failed.
-func (a *Asking) replaceOwner(ctx context.Context, owner string) (next string, err error) {
+func (a *Asking) replaceOwner(ctx context.Context, owner string) (string, error) {
 	waiting, cancel := context.WithTimeout(ctx, knowTime)
 	defer cancel()
 	for {

@@ -2,7 +2,6 @@ package clustered
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -20,7 +19,6 @@ import (
 	"godwit.dev/godwit/internal/cluster/node"
 	"godwit.dev/godwit/internal/cluster/snapshot"
 	"godwit.dev/godwit/internal/config"
-	"godwit.dev/godwit/internal/limit"
 	"godwit.dev/godwit/internal/server"
 	"godwit.dev/godwit/internal/server/clustered/answer"
 	"godwit.dev/godwit/internal/server/clustered/roster"
@@ -84,7 +82,7 @@ type front struct {
 
 func newFront(p *part) *front {
 	f := &front{part: p, limits: server.NewLimits(p.cfg, p.log)}
-	f.mayKeep = cmp.Or(p.cfg.MaxBytesInFlight, limit.DefaultBytes(limit.Memory())) / keptShare
+	f.mayKeep = f.limits.Bytes() / keptShare
 	f.metrics = status.Metrics(func(ctx context.Context) status.Cluster { return f.status(ctx, true) })
 	f.handOnTo(p.peers())
 	return f

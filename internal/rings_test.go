@@ -59,7 +59,7 @@ var bases = []string{
 
 // roots says what packages outside of internal may import of it; the others none.
 var roots = map[string][]string{
-	"cmd":        {"api/refusal", "bootstrap", "clock", "cluster/ca", "cluster/peer", "config", "server", "server/backup", "server/backup/offsite", "server/clustered", "server/clustered/local", "server/clustered/roster", "server/recovery", "server/resources", "topic/retry/plan"}, // a policy's plan is a sum and needs no server
+	"cmd":        {"api/refusal", "bootstrap", "clock", "cluster/ca", "cluster/peer", "config", "server", "server/backup", "server/backup/offsite", "server/clustered", "server/clustered/local", "server/clustered/roster", "server/recovery", "server/resources", "server/rootkey", "topic/retry/plan"}, // a policy's plan is a sum and needs no server
 	"test":       {""},
 	"godwittest": {"config", "server"}, // what users' tests import
 }

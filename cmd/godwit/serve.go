@@ -16,7 +16,7 @@ import (
 	"godwit.dev/godwit/cmd/godwit/operate"
 	"godwit.dev/godwit/internal/bootstrap"
 	"godwit.dev/godwit/internal/config"
-	"godwit.dev/godwit/internal/server"
+	"godwit.dev/godwit/internal/server/rootkey"
 )
 
 type serve struct {
@@ -129,8 +129,8 @@ type rotateRoot struct {
 // Run rotates. If it was interrupted, another run continues.
 func (r *rotateRoot) Run(p *process) error {
 	log := slog.New(slog.NewTextHandler(p.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	kept, err := server.RotateRootOf(r.Dir, r.From, log)
-	if server.IsOpen(err) && r.From == "" {
+	kept, err := rootkey.RotateIn(r.Dir, r.From, log)
+	if rootkey.IsOpen(err) && r.From == "" {
 		kept, err = r.online(err)
 	}
 	if err != nil {

@@ -131,7 +131,7 @@ func developing(deps Deps, s *state, r *running, functions *lambda.Service) map[
 		"GET " + adminPrefix + "deliveries":        admin.Deprecated("deliveries", admin.Deliveries(s.engine)),
 		"GET " + lambda.DownloadPath:               admin.FunctionCode(functions, deps.Clock),
 		"GET " + adminPrefix + "faults":            admin.Deprecated("faults", admin.ListFaults(s.engine)),
-		"POST " + adminPrefix + "keys/rotate-root": admin.RotateRoot(rotation(deps, s.store, s.kms.Rewrap)),
+		"POST " + adminPrefix + "keys/rotate-root": admin.RotateRoot(rootKeyOf(deps).Rotation(s.store, s.kms.Rewrap)),
 
 		"POST " + adminPrefix + "faults": admin.Deprecated("faults", faults(deps.Config, s.engine)),
 		"GET " + adminPrefix + "queue":   admin.Deprecated("queue", admin.Queue(s.engine, s.watching.Queues)),

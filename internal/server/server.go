@@ -20,6 +20,7 @@ import (
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/server/banner"
 	"godwit.dev/godwit/internal/server/heap"
+	"godwit.dev/godwit/internal/server/rootkey"
 	"godwit.dev/godwit/internal/server/shutdown"
 )
 
@@ -146,7 +147,7 @@ func (s *Server) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := checkRootKey(s.cfg); err != nil {
+	if err := rootkey.Check(s.cfg); err != nil {
 		return err
 	}
 	if err := s.openCertificates(root); err != nil {

@@ -28,6 +28,7 @@ import (
 	"godwit.dev/godwit/internal/server/monitoring"
 	"godwit.dev/godwit/internal/server/recovery"
 	"godwit.dev/godwit/internal/server/roles"
+	"godwit.dev/godwit/internal/server/rootkey"
 	"godwit.dev/godwit/internal/server/stored"
 	"godwit.dev/godwit/internal/server/streaming"
 	"godwit.dev/godwit/internal/shard"
@@ -109,7 +110,7 @@ func openState(ctx context.Context, deps Deps) (*state, error) {
 		s.journal.Close()
 		return nil
 	})
-	sealing, err := openSealing(deps, s.journal)
+	sealing, err := rootKeyOf(deps).Open(s.journal)
 	if err != nil {
 		return nil, err
 	}
@@ -263,7 +264,7 @@ func openStore(deps Deps) (store.Store, freeSpace, error) {
 		return nil, freeSpace{}, err
 	}
 	deps.OnStop("store", func(context.Context) error { return st.Close() })
-	if err := refuseMember(st); err != nil {
+	if err := recovery.RefuseMember(st); err != nil {
 		return nil, freeSpace{}, fmt.Errorf("%s cannot be served by one machine alone: %w: start the node (godwit serve --cluster-peers, godwit dev --nodes 3 with the directory above), "+
 			"or make a copy for a single machine (godwit cluster copy --to DIR)", deps.Config.Data, err)
 	}
@@ -273,6 +274,18 @@ func openStore(deps Deps) (store.Store, freeSpace, error) {
 		}
 	})
 	return st, freeSpace{guard: guard, damage: st.Damage}, nil
+}
+
+// onDisk reports that the state is in Config.Data.
+func onDisk(deps Deps) bool {
+	return deps.World.Store == nil && deps.Config.Store != config.MemoryStore
+}
+
+// rootKeyOf says where the root key is that the state is sealed with.
+func rootKeyOf(deps Deps) rootkey.Source {
+	return rootkey.Source{
+		Config: deps.Config, OnDisk: onDisk(deps), Replicated: deps.World.Replicated, Root: deps.World.Root, Clock: deps.Clock, Log: deps.Log,
+	}
 }
 
 // newToken makes a secret of the length and alphabet of AWS's.

@@ -18,6 +18,7 @@ import (
 	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/keyspace/values"
 	"godwit.dev/godwit/internal/shard"
+	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/pebble/check"
 	"godwit.dev/godwit/internal/store/pebble/salvage"
 )
@@ -83,6 +84,23 @@ func (r *records) Describe(key []byte) (kind, owner string) {
 		owner = a.String()
 	}
 	return k.Kind().Name, owner
+}
+
+// ErrMember refuses to change the store of a cluster's node outside of the cluster's log.
+var ErrMember = errors.New("the data is a node's of a cluster")
+
+// RefuseMember refuses a store that is a replica of a cluster's log, with ErrMember: a separate
+// change would be lost, or make it diverge from the other nodes.
+func RefuseMember(st store.Store) error {
+	member := false
+	err := store.Each(st, keyspace.Prefix([]byte{keyspace.ClusterSpace, keyspace.ClusterFences}), func(_, _ []byte) bool {
+		member = true
+		return false
+	})
+	if member {
+		return ErrMember
+	}
+	return err
 }
 
 // Describe says in a log line which record has a key.

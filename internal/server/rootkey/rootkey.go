@@ -1,4 +1,6 @@
-package server
+// Package rootkey finds the root key that a server's data is sealed with, refuses one that is
+// another's, and rotates it.
+package rootkey
 
 import (
 	"errors"
@@ -13,7 +15,6 @@ import (
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/journal"
-	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/seal"
 	"godwit.dev/godwit/internal/server/recovery"
 	"godwit.dev/godwit/internal/shard/keys"
@@ -21,37 +22,53 @@ import (
 	"godwit.dev/godwit/internal/store/pebble"
 )
 
-// openSealing opens the keys that the store is sealed with.
-func openSealing(deps Deps, log *journal.Journal) (*seal.Keys, error) {
+// Source is where the root key of a server is found.
+type Source struct {
+	// Config names the data directory, and the file of the root key, if it is outside of that.
+	Config config.Config
+	// OnDisk says that the state is in the data directory.
+	OnDisk bool
+	// Replicated says that the state is a cluster's, of which each node has a root key.
+	Replicated bool
+	// Root is the root key of state that is not on the disk; nil: a new one is generated.
+	Root  *seal.Root
+	Clock clock.Clock
+	Log   *slog.Logger
+}
+
+// Open opens the keys that the store is sealed with, and generates what there is none of yet.
+// Errors: keys.ErrNoRoot, if the data is sealed with a root key that is not there;
+// seal.ErrWrongRoot, if it is sealed with another one; seal.ErrRootFile.
+func (s Source) Open(log *journal.Journal) (*seal.Keys, error) {
 	used, kept := "", []byte(nil)
-	if onDisk(deps) {
+	if s.OnDisk {
 		var err error
-		if kept, err = bootstrap.KeptSealing(deps.Config.Data); err != nil {
+		if kept, err = bootstrap.KeptSealing(s.Config.Data); err != nil {
 			return nil, err
 		}
 	}
-	opened, err := keys.OpenSealing(log, deps.Clock.Now(), kept, func(needed string) (root *seal.Root, err error) {
+	opened, err := keys.OpenSealing(log, s.Clock.Now(), kept, func(needed string) (root *seal.Root, err error) {
 		defer func() {
 			if err == nil {
 				used = root.ID()
 			}
 		}()
 		switch {
-		case deps.Config.RootKey != "":
-			root, err := readProductionRoot(deps.Config, needed)
+		case s.Config.RootKey != "":
+			root, err := readProductionRoot(s.Config, needed)
 			if err == nil && root.ID() != needed {
-				if next := nextRoot(deps, needed); next != nil {
+				if next := s.next(needed); next != nil {
 					return next, nil
 				}
-				err = bootstrap.Interrupted(deps.Config.RootKey, needed) // else the following error names both
+				err = bootstrap.Interrupted(s.Config.RootKey, needed) // else the following error names both
 			}
 			return root, err
-		case deps.World.Root != nil:
-			return deps.World.Root, nil
-		case deps.World.Store != nil || deps.Config.Store == config.MemoryStore:
+		case s.Root != nil:
+			return s.Root, nil
+		case !s.OnDisk:
 			return seal.NewRoot(), nil // it lives as long as the data it seals
 		}
-		path := filepath.Join(deps.Config.Data, bootstrap.DevRootKey)
+		path := filepath.Join(s.Config.Data, bootstrap.DevRootKey)
 		root, err = readRoot(path, needed)
 		if errors.Is(err, fs.ErrNotExist) && needed == "" {
 			root = seal.NewRoot()
@@ -61,39 +78,34 @@ func openSealing(deps Deps, log *journal.Journal) (*seal.Keys, error) {
 		}
 		return root, err
 	})
-	if err == nil && onDisk(deps) {
-		err = bootstrap.NoteSealedWith(deps.Config.Data, used)
+	if err == nil && s.OnDisk {
+		err = bootstrap.NoteSealedWith(s.Config.Data, used)
 	}
-	if err == nil && onDisk(deps) {
+	if err == nil && s.OnDisk {
 		if kept, err = keys.Sealing(log); err == nil {
-			err = bootstrap.KeepSealing(deps.Config.Data, kept)
+			err = bootstrap.KeepSealing(s.Config.Data, kept)
 		}
 	}
 	return opened, err
 }
 
-// nextRoot is the next root key of a cluster's node, if its id is the given one: the rotation
+// next is the next root key of a cluster's node, if its id is the given one: the rotation
 // ran on another node, which replaced only its own file.
-func nextRoot(deps Deps, id string) *seal.Root {
-	if !deps.World.Replicated {
+func (s Source) next(id string) *seal.Root {
+	if !s.Replicated {
 		return nil
 	}
-	next, err := bootstrap.NextRoot(deps.Config.RootKey)
+	next, err := bootstrap.NextRoot(s.Config.RootKey)
 	if err != nil || next.ID() != id {
 		return nil
 	}
-	deps.Log.Warn("the root key was rotated by another node: copy its root key and root access key here", "rootKey", deps.Config.RootKey, "id", id)
+	s.Log.Warn("the root key was rotated by another node: copy its root key and root access key here", "rootKey", s.Config.RootKey, "id", id)
 	return next
 }
 
-// onDisk reports that the state is in Config.Data.
-func onDisk(deps Deps) bool {
-	return deps.World.Store == nil && deps.Config.Store != config.MemoryStore
-}
-
-// checkRootKey refuses a root key that is missing or not the data's, before anything is
+// Check refuses a root key that is missing or not the data's, before anything is
 // written, as far as that can be known then.
-func checkRootKey(c config.Config) error {
+func Check(c config.Config) error {
 	if c.Store == config.MemoryStore {
 		return nil
 	}
@@ -146,10 +158,10 @@ func readProductionRoot(c config.Config, needed string) (*seal.Root, error) {
 	return root, nil // the following error names both
 }
 
-// RotateRootOf rotates the root key of a directory made by bootstrap.Init, as described at
-// bootstrap.RotateRootKey.
-func RotateRootOf(dir, from string, log *slog.Logger) (kept string, err error) {
-	return bootstrap.RotateRootKey(dir, from, func(data string, from, to *seal.Root) error { return rotateRoot(data, from, to, log) })
+// RotateIn rotates the root key of a directory made by bootstrap.Init, as described at
+// bootstrap.RotateRootKey, while no server has the data open.
+func RotateIn(dir, from string, log *slog.Logger) (kept string, err error) {
+	return bootstrap.RotateRootKey(dir, from, func(data string, from, to *seal.Root) error { return rotate(data, from, to, log) })
 }
 
 // forgetWraps notes that only one root key opens the data, and removes the wraps of the
@@ -168,13 +180,14 @@ func forgetWraps(data string, st store.Store, to *seal.Root) error {
 	return bootstrap.NoteSealedWith(data, to.ID())
 }
 
-// rotation rotates the root key of a running server; nil if that would protect nothing.
-func rotation(deps Deps, st store.Store, rewrap func(to *seal.Root) error) func() (kept string, err error) {
-	c := deps.Config
+// Rotation rotates the root key of a running server, whose keys rewrap seals with another one;
+// nil if that would protect nothing.
+func (s Source) Rotation(st store.Store, rewrap func(to *seal.Root) error) func() (kept string, err error) {
+	c := s.Config
 	switch {
 	case c.RootKey == "":
 		return nil
-	case deps.World.Replicated:
+	case s.Replicated:
 		return func() (string, error) {
 			if _, err := bootstrap.NextRoot(c.RootKey); err != nil { // the other nodes could not continue
 				return "", fmt.Errorf("the next root key has to be on every node of a cluster before: %w", err)
@@ -195,13 +208,10 @@ func rotation(deps Deps, st store.Store, rewrap func(to *seal.Root) error) func(
 	}
 }
 
-// IsOpen reports whether err says that a server has the data open.
-func IsOpen(err error) bool { return errors.Is(err, pebble.ErrInUse) }
-
-// rotateRoot seals a data directory with another root key, while no server has it open. It is
+// rotate seals a data directory with another root key, while no server has it open. It is
 // durable on return, and may be repeated. Errors: seal.ErrWrongRoot, if the data is sealed with
 // neither.
-func rotateRoot(data string, from, to *seal.Root, log *slog.Logger) error {
+func rotate(data string, from, to *seal.Root, log *slog.Logger) error {
 	path := filepath.Join(data, recovery.StoreName)
 	if _, err := os.Stat(path); err != nil { // Open would make it
 		return fmt.Errorf("there is no data in %s: %w", data, err)
@@ -210,7 +220,7 @@ func rotateRoot(data string, from, to *seal.Root, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	if err := refuseMember(st); err != nil {
+	if err := recovery.RefuseMember(st); err != nil {
 		err = fmt.Errorf("the root key is not rotated: %w: docs/cluster.md says how that is done while the cluster runs", err)
 		return errors.Join(err, st.Close())
 	}
@@ -227,19 +237,5 @@ func rotateRoot(data string, from, to *seal.Root, log *slog.Logger) error {
 	return errors.Join(err, st.Close())
 }
 
-// errMember refuses to change the store of a cluster's node outside of the cluster's log.
-var errMember = errors.New("the data is a node's of a cluster")
-
-// refuseMember refuses a store that is a replica of a cluster's log, with errMember: a separate
-// change would be lost, or make it diverge from the other nodes.
-func refuseMember(st store.Store) error {
-	member := false
-	err := store.Each(st, keyspace.Prefix([]byte{keyspace.ClusterSpace, keyspace.ClusterFences}), func(_, _ []byte) bool {
-		member = true
-		return false
-	})
-	if member {
-		return errMember
-	}
-	return err
-}
+// IsOpen reports whether err says that a server has the data open.
+func IsOpen(err error) bool { return errors.Is(err, pebble.ErrInUse) }

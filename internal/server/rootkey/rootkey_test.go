@@ -1,4 +1,4 @@
-package server
+package rootkey
 
 import (
 	"bytes"
@@ -16,11 +16,9 @@ import (
 	"godwit.dev/godwit/internal/cluster/replica"
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/journal"
-	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/seal"
 	"godwit.dev/godwit/internal/server/recovery"
 	"godwit.dev/godwit/internal/shard/keys"
-	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/memory"
 	"godwit.dev/godwit/internal/store/pebble"
 )
@@ -33,7 +31,7 @@ func TestRootKey(t *testing.T) {
 	log := journal.Open(journal.Options{Store: st})
 	t.Cleanup(log.Close)
 	open := func(file string) (*seal.Keys, error) {
-		return openSealing(Deps{Config: config.Config{Data: dir, RootKey: file}, Clock: clock.System}, log)
+		return Source{Config: config.Config{Data: dir, RootKey: file}, OnDisk: true, Clock: clock.System}.Open(log)
 	}
 	first, err := open("")
 	if err != nil {
@@ -104,10 +102,10 @@ func TestInterruptedRotationIsNamed(t *testing.T) {
 	t.Cleanup(log.Close)
 	c := config.Config{Data: data, RootKey: file, Production: true}
 	start := func() error {
-		if err := checkRootKey(c); err != nil {
+		if err := Check(c); err != nil {
 			return err
 		}
-		_, err := openSealing(Deps{Config: c, Clock: clock.System}, log)
+		_, err := Source{Config: c, OnDisk: true, Clock: clock.System}.Open(log)
 		return err
 	}
 	do := func(err error) {
@@ -148,25 +146,25 @@ func TestRotationOfACluster(t *testing.T) {
 	log := journal.Open(journal.Options{Store: memory.New()})
 	t.Cleanup(log.Close)
 	old, next := seal.NewRoot(), seal.NewRoot()
-	node := func() Deps {
+	node := func() Source {
 		t.Helper()
 		file := filepath.Join(t.TempDir(), "root.key")
 		if err := bootstrap.WriteRootKey(file, old); err != nil {
 			t.Fatal(err)
 		}
-		return Deps{
+		return Source{
 			Config: config.Config{Data: t.TempDir(), RootKey: file, Production: true}, Clock: clock.System, Log: slog.New(slog.DiscardHandler),
-			World: World{Replicated: true, Store: func() (store.Store, func() bool, error) { return nil, nil, nil }},
+			Replicated: true,
 		}
 	}
-	has := func(d *Deps) {
+	has := func(d *Source) {
 		t.Helper()
 		if err := bootstrap.WriteRootKey(d.Config.RootKey+".new", next); err != nil {
 			t.Fatal(err)
 		}
 	}
 	owner, second, third := node(), node(), node()
-	sealing, err := openSealing(owner, log)
+	sealing, err := owner.Open(log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +172,7 @@ func TestRotationOfACluster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rotate := rotation(owner, nil, func(to *seal.Root) error { return keys.RewrapSealing(log, clock.System.Now(), old, to) })
+	rotate := owner.Rotation(nil, func(to *seal.Root) error { return keys.RewrapSealing(log, clock.System.Now(), old, to) })
 	if _, err := rotate(); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "on every node") {
 		t.Errorf("without the next key: %v", err)
 	}
@@ -187,7 +185,7 @@ func TestRotationOfACluster(t *testing.T) {
 	if _, err := rotate(); err != nil {
 		t.Fatal(err)
 	}
-	if err := checkRootKey(owner.Config); !errors.Is(err, seal.ErrWrongRoot) {
+	if err := Check(owner.Config); !errors.Is(err, seal.ErrWrongRoot) {
 		t.Fatalf("the note is not looked at: %v", err)
 	}
 	for range 2 {
@@ -195,14 +193,14 @@ func TestRotationOfACluster(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := checkRootKey(owner.Config); err != nil {
+	if err := Check(owner.Config); err != nil {
 		t.Errorf("without the note: %v", err)
 	}
 	if left, err := os.ReadDir(owner.Config.Data); err != nil || len(left) > 0 {
 		t.Errorf("left: %v, %v", left, err)
 	}
-	for name, d := range map[string]Deps{"which has rotated it": owner, "which has the next": second} {
-		again, err := openSealing(d, log)
+	for name, d := range map[string]Source{"which has rotated it": owner, "which has the next": second} {
+		again, err := d.Open(log)
 		if err != nil {
 			t.Fatalf("the node %s: %v", name, err)
 		}
@@ -210,12 +208,12 @@ func TestRotationOfACluster(t *testing.T) {
 			t.Errorf("the node %s: %q, %v", name, got, err)
 		}
 	}
-	if _, err := openSealing(third, log); !errors.Is(err, seal.ErrWrongRoot) {
+	if _, err := third.Open(log); !errors.Is(err, seal.ErrWrongRoot) {
 		t.Errorf("the node without the next: %v", err)
 	}
 	alone := second
-	alone.World.Replicated = false
-	if _, err := openSealing(alone, log); !errors.Is(err, seal.ErrWrongRoot) || !strings.Contains(err.Error(), "a rotation was interrupted") {
+	alone.Replicated = false
+	if _, err := alone.Open(log); !errors.Is(err, seal.ErrWrongRoot) || !strings.Contains(err.Error(), "a rotation was interrupted") {
 		t.Errorf("a single node: %v", err)
 	}
 }
@@ -235,54 +233,12 @@ func TestRotationOfAMemberIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if err := rotateRoot(data, from, to, slog.New(slog.DiscardHandler)); !errors.Is(err, errMember) {
+		if err := rotate(data, from, to, slog.New(slog.DiscardHandler)); !errors.Is(err, recovery.ErrMember) {
 			t.Errorf("%v", err)
 		}
 	}
 	if ids, err := bootstrap.SealedWith(data); err != nil || len(ids) > 0 {
 		t.Errorf("%v is noted: %v", ids, err)
-	}
-}
-
-// A machine alone does not serve the data of a node of a cluster: what it changed would part
-// that from the other nodes. The refusal says what to do, and nothing is written.
-func TestAMembersDataIsNotServedAlone(t *testing.T) {
-	data := t.TempDir()
-	path := filepath.Join(data, recovery.StoreName)
-	st, err := pebble.Open(path, pebble.Options{Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(replica.Bootstrap(st, 0), st.Close()); err != nil {
-		t.Fatal(err)
-	}
-	c := testConfig()
-	c.Data, c.Store = data, config.PebbleStore
-	for range 2 {
-		err := New(c, slog.New(slog.DiscardHandler), Assemble).Start(t.Context())
-		if !errors.Is(err, errMember) || !strings.Contains(err.Error(), data) ||
-			!strings.Contains(err.Error(), "--cluster-peers") || !strings.Contains(err.Error(), "godwit cluster copy") {
-			t.Errorf("%v", err)
-		}
-	}
-	for _, name := range [...]string{bootstrap.DevRootKey, "root-key.id"} {
-		if _, err := os.Stat(filepath.Join(data, name)); !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("%s is there: %v", name, err)
-		}
-	}
-	st, err = pebble.Open(path, pebble.Options{Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer st.Close()
-	err = store.Each(st, keyspace.Span{}, func(key, _ []byte) bool {
-		if key[0] != keyspace.ClusterSpace {
-			t.Errorf("the record %q was written", key)
-		}
-		return true
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 }
 
@@ -295,7 +251,7 @@ func TestSalvageKeepsTheRootKeyOfDevelopment(t *testing.T) {
 			t.Fatal(err)
 		}
 		log := journal.Open(journal.Options{Store: st})
-		opened, err := openSealing(Deps{Config: config.Config{Data: data}, Clock: clock.System}, log)
+		opened, err := Source{Config: config.Config{Data: data}, OnDisk: true, Clock: clock.System}.Open(log)
 		log.Close()
 		if err := errors.Join(err, st.Close()); err != nil {
 			t.Fatal(err)
@@ -326,7 +282,7 @@ func TestLostSealingKeys(t *testing.T) {
 	open := func(st *memory.Store) (*seal.Keys, error) {
 		log := journal.Open(journal.Options{Store: st})
 		defer log.Close()
-		return openSealing(Deps{Config: config.Config{Data: data}, Clock: clock.System}, log)
+		return Source{Config: config.Config{Data: data}, OnDisk: true, Clock: clock.System}.Open(log)
 	}
 	first, err := open(memory.New())
 	if err != nil {

@@ -44,10 +44,10 @@ func runDepth(ctx context.Context, b *bench) error {
 	memories := &table{
 		title: "Depth: memory and restarts",
 		note: fmt.Sprintf("%d messages of %d bytes in one queue of a fresh server, sent in batches of %d on %d connections. "+
-			"Delayed: DelaySeconds %d. Returned: each received once with a visibility timeout of 0. "+
+			"Delayed: DelaySeconds %d. Returned: the first %d received once, and visible again. "+
 			"Settled: until the server does nothing by itself. Serving: from the start of the process to its first answered ReceiveMessage, "+
 			"after an orderly end with its files dropped from the page cache, and after a kill -9 in the end.",
-			b.depth, b.depthSize, maxBatch, probeConns, depthDelay),
+			b.depth, b.depthSize, maxBatch, probeConns, depthDelay, min(b.depth, returnedMost)),
 		header: []string{
 			"state", "server", "RSS MB before", "full", "restarted", "after the probes", "peak", "data MB",
 			"fill msg/s", "µs", "return msg/s", "µs", "settled s", "serving s", "killed s",

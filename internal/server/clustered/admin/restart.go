@@ -1,11 +1,10 @@
-package clustered
+package admin
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"slices"
 	"time"
 
@@ -13,26 +12,13 @@ import (
 	"godwit.dev/godwit/internal/server/clustered/status"
 )
 
-// restartPath ends a node gracefully, to be restarted by its supervisor.
-const restartPath = clusterPath + "/restart"
-
 // comeBackTime bounds how long a node may take to end, to be restarted, and to catch up.
 const comeBackTime = 10 * time.Minute
 
-// restart ends the node, as SIGTERM does.
-func (p *part) restart(w http.ResponseWriter, r *http.Request) {
-	if r.Method != http.MethodPost {
-		http.Error(w, "POST only", http.StatusMethodNotAllowed)
-		return
-	}
-	p.log.Info("the node ends, to be started again")
-	p.members.end()
-}
-
 // Restart restarts one node after the other gracefully, the owner of the state last, and waits
 // until each has restarted and caught up. Errors: a node is down before, or does not come back.
-func (a *Asking) Restart(ctx context.Context, line func(string)) error {
-	all, err := a.all(ctx)
+func (c *Client) Restart(ctx context.Context, line func(string)) error {
+	all, err := c.all(ctx)
 	if err != nil {
 		return err
 	}
@@ -40,7 +26,7 @@ func (a *Asking) Restart(ctx context.Context, line func(string)) error {
 	if err != nil {
 		return err
 	}
-	network, err := all.reached()
+	network, err := all.connections()
 	if err != nil {
 		return err
 	}
@@ -48,14 +34,12 @@ func (a *Asking) Restart(ctx context.Context, line func(string)) error {
 	nodes := slices.Clone(s.Nodes)
 	slices.SortStableFunc(nodes, func(x, y status.Node) int { return rankOf(x) - rankOf(y) })
 	for _, n := range nodes {
-		i := slices.IndexFunc(all.Peers, func(p roster.Peer) bool { return p.Name == n.Name })
+		i := slices.IndexFunc(all.peers, func(p roster.Peer) bool { return p.Name == n.Name })
 		if i < 0 {
 			return fmt.Errorf("node %s was added meanwhile", n.Name)
 		}
 		line("Node " + n.Name + " ends, to be started again.")
-		asking, cancel := context.WithTimeout(ctx, handOverTime)
-		unanswered := question(asking, network.Client(), http.MethodPost, network.URL(all.Peers[i].Address)+restartPath, nil)
-		cancel()
+		unanswered := at(network, all.peers[i]).Restart(ctx)
 		if connect, ok := errors.AsType[*net.OpError](unanswered); ok && connect.Op == "dial" {
 			return fmt.Errorf("node %s cannot be ended: %w", n.Name, unanswered)
 		} // else its end may have cut its answer off
@@ -83,15 +67,15 @@ func rankOf(n status.Node) int {
 
 // awaitWhole waits until every node has caught up, or nearly, one of them serves, and lacks
 // reports nothing.
-func (a *Asking) awaitWhole(ctx context.Context, limit time.Duration, lacks func(*status.Cluster) string) (s status.Cluster, err error) {
+func (c *Client) awaitWhole(ctx context.Context, limit time.Duration, lacks func(*status.Cluster) string) (s status.Cluster, err error) {
 	waiting, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	for {
-		s, err = a.Status(ctx)
+		s, err = c.Status(ctx)
 		if err == nil {
 			why := lacks(&s)
 			for _, n := range s.Nodes {
-				if n.State != status.Serving && n.State != status.Following || n.Lag > successorLag || n.Fresh || n.Process == "" {
+				if n.State != status.Serving && n.State != status.Following || n.Lag > status.SuccessorLag || n.Fresh || n.Process == "" {
 					why = "node " + n.Name + " is " + n.State
 				}
 				if n.LogStopped {
@@ -106,7 +90,7 @@ func (a *Asking) awaitWhole(ctx context.Context, limit time.Duration, lacks func
 			}
 			err = errors.New(why)
 		}
-		if !pause(waiting, changeLook) {
+		if !pause(waiting, look) {
 			return s, err
 		}
 	}

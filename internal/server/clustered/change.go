@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/cluster/ca"
 	"godwit.dev/godwit/internal/cluster/jetstream"
 	"godwit.dev/godwit/internal/cluster/replog"
@@ -51,11 +52,12 @@ func (f *front) nodes(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "this node does not own the state: ask the one that does", http.StatusServiceUnavailable)
 		return
 	}
-	if !p.members.changing.TryLock() {
-		http.Error(w, "nodes are being changed already", http.StatusConflict)
+	end, other := p.members.begin(&c)
+	if other != nil {
+		nodeapi.RefuseBusy(w, "the nodes are being changed already: "+other.String())
 		return
 	}
-	defer p.members.changing.Unlock()
+	defer end()
 	tell := func(format string, a ...any) { nodeapi.Tell(w, fmt.Sprintf(format, a...)) }
 	g := &changing{part: p, membership: membership, tell: tell}
 	err := g.read(r.Context())
@@ -70,8 +72,33 @@ func (f *front) nodes(w http.ResponseWriter, r *http.Request) {
 	}
 	if err != nil {
 		p.log.Warn("nodes are not changed", "reason", err)
+		if s, ok := f.stateOf(); !ok || !s.Own || p.stopping.Load() {
+			return // without an end: whoever asked is to ask the next owner, where it may succeed
+		}
 	}
 	nodeapi.TellEnd(w, err)
+}
+
+// underWay is the change of nodes that a node carries out.
+type underWay struct {
+	what  string
+	since time.Time
+}
+
+func (u *underWay) String() string {
+	return u.what + ", since " + u.since.UTC().Format(time.RFC3339)
+}
+
+// begin notes that a change begins, until end is called. other is the one that is under way, if
+// there is one.
+func (k *members) begin(c *nodeapi.Change) (end func(), other *underWay) {
+	mine := &underWay{c.String(), clock.System.Now()}
+	for !k.changing.CompareAndSwap(nil, mine) {
+		if other = k.changing.Load(); other != nil {
+			return nil, other
+		}
+	}
+	return func() { k.changing.Store(nil) }, nil
 }
 
 // changing is a change of nodes in progress.

@@ -22,11 +22,11 @@ const nodesTime = time.Second
 type members struct {
 	known    atomic.Pointer[roster.List]
 	adopting sync.Mutex
-	newTLS   bool               // the log's connections do not go by the latest list yet; adopting guards it
-	dropped  bool               // nor are those closed that it does not trust
-	changing sync.Mutex         // held while the nodes are changed
-	joins    bool               // this node has never counted in the log
-	end      context.CancelFunc // ends the node gracefully
+	newTLS   bool                     // the log's connections do not go by the latest list yet; adopting guards it
+	dropped  bool                     // nor are those closed that it does not trust
+	changing atomic.Pointer[underWay] // nil: the nodes are not being changed
+	joins    bool                     // this node has never counted in the log
+	end      context.CancelFunc       // ends the node gracefully
 }
 
 // knownNodes is the list of nodes that the node's data directory has, or else that of its

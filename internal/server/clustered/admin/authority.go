@@ -14,10 +14,14 @@ import (
 	"godwit.dev/godwit/internal/server/clustered/status"
 )
 
-// RotateCA replaces the cluster's authority, whose key is in c.dir: all nodes trust both, then
-// get certificates of the new one, then trust only that. It continues an interrupted rotation.
-// without are nodes that are not waited for: if one does not answer, it must be admitted again.
-// Errors: those of the directory; of a node that does not complete a step.
+// rotateTime bounds the wait for the nodes in a step of a rotation.
+const rotateTime = 30 * time.Second
+
+// RotateCA replaces the cluster's authority, whose key is in the directory of the node: all nodes
+// trust both, then get certificates of the new one, then trust only that. It waits for the nodes for
+// half a minute in each step, and returns once all are through with the last one. It continues an
+// interrupted rotation. without are nodes that are not waited for: if one does not answer, it must
+// be admitted again. Errors: those of the directory; of a node that does not complete a step.
 func (c *Client) RotateCA(ctx context.Context, without []string, line func(string)) error {
 	rotation, err := ca.BeginRotation(c.dir, clock.System.Now())
 	if err != nil {
@@ -31,40 +35,43 @@ func (c *Client) RotateCA(ctx context.Context, without []string, line func(strin
 		return fmt.Errorf("--without: node %s is where the authority is, and signs", c.node)
 	}
 	next := rotation.Next()
-	for n, step := range [...]struct {
-		roots []byte
-		tell  string
-		done  func(*status.Certificate) bool
-	}{
+	steps := []step{
 		{both, "the nodes trust the next authority, too.", func(held *status.Certificate) bool { return slices.Contains(held.Trusts, next) }},
 		{swapped, "the nodes have certificates of the next authority.", func(held *status.Certificate) bool { return held.Authority == next }},
 		{alone, "the nodes trust the next authority alone.", func(held *status.Certificate) bool { return len(held.Trusts) == 1 && held.Trusts[0] == next }},
-	} {
-		// A repeated command does not undo completed steps.
-		err := c.allHave(ctx, without, 0, step.done)
+	}
+	for n, now := range steps {
+		m, err := c.membership(ctx)
 		if err != nil {
-			err = c.change(ctx, nodeapi.Change{Roots: string(step.roots), Vouchers: string(rotation.Voucher())}, line)
-			if err == nil {
-				err = c.allHave(ctx, without, rotateTime, step.done)
+			return err
+		}
+		// A repeated command does not undo completed steps.
+		if !slices.ContainsFunc(steps[n:], func(s step) bool { return m.Roots == string(s.roots) }) {
+			if err := c.change(ctx, nodeapi.Change{Roots: string(now.roots), Vouchers: string(rotation.Voucher())}, line); err != nil {
+				return err
 			}
 		}
-		if err != nil {
+		if err := c.allHave(ctx, without, now.done); err != nil {
 			return err
 		}
 		if roots, err := ca.ReadRoots(c.dir); err != nil || !slices.Contains(roots.Fingerprints(), next) {
 			return errors.Join(err, fmt.Errorf("node %s runs with another --cluster-dir than %s, which has the authority", c.node, c.dir))
 		}
-		line(fmt.Sprintf("Step %d of 3: %s", n+1, step.tell))
+		line(fmt.Sprintf("Step %d of 3: %s", n+1, now.tell))
 	}
 	return rotation.Finish()
 }
 
-// rotateTime bounds a step of a rotation.
-const rotateTime = 30 * time.Second
+// step is a step of a rotation.
+type step struct {
+	roots []byte // that the nodes are to trust
+	tell  string
+	done  func(*status.Certificate) bool // by the certificate of a node
+}
 
-// allHave waits until the certificates of all nodes are as required. It checks once at least.
-func (c *Client) allHave(ctx context.Context, without []string, limit time.Duration, done func(*status.Certificate) bool) error {
-	waiting, cancel := context.WithTimeout(ctx, limit)
+// allHave waits until the certificates of all nodes are as required.
+func (c *Client) allHave(ctx context.Context, without []string, done func(*status.Certificate) bool) error {
+	waiting, cancel := context.WithTimeout(ctx, rotateTime)
 	defer cancel()
 	for {
 		err := c.lacking(ctx, without, done)

@@ -24,7 +24,7 @@ const (
 	shortLook  = 8 * time.Millisecond
 	shortTime  = 500 * time.Millisecond // for another node to serve, where none was asked to
 	silentTime = 3 * time.Second        // without an answer, after which a node is taken to be gone
-	knowTime   = 20 * time.Second       // for an owner of the state to be known
+	knowTime   = 20 * time.Second       // for a node to answer, and for an owner to be elected
 )
 
 // Client asks the nodes of a cluster. Its methods may be called one after the other.
@@ -34,6 +34,7 @@ type Client struct {
 
 	dir, node string // where the certificate of the node is, as which peers are asked
 	peers     []roster.Peer
+	whole     bool // peers are all nodes, and stay so
 	connect   func(peers []roster.Peer) (network, error)
 }
 
@@ -66,9 +67,9 @@ func AsNode(dir, node string, peers []roster.Peer) *Client {
 	}}
 }
 
-// OnLoopback asks nodes on this machine that share a secret.
+// OnLoopback asks nodes on this machine that share a secret, which are all nodes of their cluster.
 func OnLoopback(secret string, peers []roster.Peer) *Client {
-	return &Client{peers: peers, connect: func([]roster.Peer) (network, error) { return peer.Loopback(secret), nil }}
+	return &Client{peers: peers, whole: true, connect: func([]roster.Peer) (network, error) { return peer.Loopback(secret), nil }}
 }
 
 // connections are those to the nodes that are asked.
@@ -78,39 +79,62 @@ func at(n network, p roster.Peer) nodeapi.Node {
 	return nodeapi.Node{Client: n.Client(), URL: n.URL(p.Address)}
 }
 
-// reach has f ask one node after the other, until one answers.
-func (c *Client) reach(f func(nodeapi.Node) error) error {
+// reach has f ask one node after the other, until one answers. refused: asking again does not
+// change the error.
+func (c *Client) reach(f func(nodeapi.Node) error) (refused bool, err error) {
 	if c.connect == nil {
-		return f(nodeapi.Node{Client: c.http, URL: c.url})
+		err = f(nodeapi.Node{Client: c.http, URL: c.url})
+		return nodeapi.Refused(err), err
 	}
 	network, err := c.connections()
 	if err != nil {
-		return err
+		return true, err
 	}
 	defer network.Close()
+	refused = true
 	failures := errors.New("no node answers")
 	for _, p := range c.peers {
 		err := f(at(network, p))
 		if err == nil {
-			return nil
+			return false, nil
 		}
+		refused = refused && nodeapi.Refused(err)
 		failures = errors.Join(failures, err)
 	}
-	return failures
+	return refused, failures
+}
+
+// insist is like reach, again and again for knowTime: a node that is asked may just be started
+// again. The error is that of the last time.
+func (c *Client) insist(ctx context.Context, f func(nodeapi.Node) error) error {
+	waiting, cancel := context.WithTimeout(ctx, knowTime)
+	defer cancel()
+	for {
+		refused, err := c.reach(f)
+		if err == nil || refused || !pause(waiting, look) {
+			return err
+		}
+	}
 }
 
 // Status is how the nodes stand now, as the first that answers sees it. Each is asked once, and
 // has two seconds to answer.
-func (c *Client) Status(ctx context.Context) (s status.Cluster, err error) {
-	return s, c.reach(func(n nodeapi.Node) error {
+func (c *Client) Status(ctx context.Context) (status.Cluster, error) {
+	s, _, err := c.status(ctx)
+	return s, err
+}
+
+func (c *Client) status(ctx context.Context) (s status.Cluster, refused bool, err error) {
+	refused, err = c.reach(func(n nodeapi.Node) (err error) {
 		s, err = n.Status(ctx)
 		return err
 	})
+	return s, refused, err
 }
 
 // membership is the list of nodes.
 func (c *Client) membership(ctx context.Context) (latest *roster.List, err error) {
-	return latest, c.reach(func(n nodeapi.Node) error {
+	return latest, c.insist(ctx, func(n nodeapi.Node) (err error) {
 		latest, err = n.Nodes(ctx)
 		return err
 	})
@@ -119,7 +143,10 @@ func (c *Client) membership(ctx context.Context) (latest *roster.List, err error
 // all is like c for all current nodes.
 func (c *Client) all(ctx context.Context) (*Client, error) {
 	if c.connect == nil {
-		return nil, errors.New("nodes are changed as a node only: want --dir, --node and --from")
+		return nil, errors.New("this is asked as a node only: want --dir, --node and --from")
+	}
+	if c.whole {
+		return c, nil
 	}
 	m, err := c.membership(ctx)
 	if err != nil {

@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -49,6 +50,9 @@ func (n *nodes) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	if err := r.Context().Err(); err != nil {
 		return nil, err
+	}
+	if f, ok := h.(*fake); ok && f.fails != nil && r.Method == http.MethodPost {
+		return nil, f.fails
 	}
 	body, end := io.Pipe()
 	a := &answer{header: http.Header{}, body: end, begun: make(chan struct{})}
@@ -112,8 +116,9 @@ type fake struct {
 	stand func() status.Cluster
 	// change answers the nth request for a change, from 0; nil: it is done.
 	change func(n int, c nodeapi.Change, w http.ResponseWriter, r *http.Request)
-	// post answers the other requests to do something.
-	post http.HandlerFunc
+	// post answers the other requests to do something, of which fails is how none is answered.
+	post  http.HandlerFunc
+	fails error
 
 	mu    sync.Mutex
 	asked []nodeapi.Change
@@ -175,6 +180,7 @@ type bed struct {
 	list  roster.List
 	owner string
 	state map[string]string // of nodes that do not follow
+	began map[string]int    // how often nodes were started again
 }
 
 func address(name string) string { return "host-" + name + ":4571" }
@@ -183,7 +189,7 @@ func address(name string) string { return "host-" + name + ":4571" }
 func within(t *testing.T, f func(t *testing.T, b *bed)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		b := &bed{nodes: &nodes{all: map[string]http.Handler{}}, owner: "a", state: map[string]string{}}
+		b := &bed{nodes: &nodes{all: map[string]http.Handler{}}, owner: "a", state: map[string]string{}, began: map[string]int{}}
 		for _, name := range []string{"a", "b", "c"} {
 			b.list.Nodes = append(b.list.Nodes, roster.Member{Name: name, Route: "host-" + name + ":4570"})
 		}
@@ -211,7 +217,7 @@ func (b *bed) stands() (s status.Cluster) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, n := range b.list.Nodes {
-		stands := status.Node{Name: n.Name, State: status.Following, Process: n.Name + "/1"}
+		stands := status.Node{Name: n.Name, State: status.Following, Process: fmt.Sprint(n.Name, "/", b.began[n.Name])}
 		if n.Name == b.owner {
 			stands.State = status.Serving
 		}
@@ -236,6 +242,13 @@ func (b *bed) is(name, state string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.state[name] = state
+}
+
+// begins has a node be another process.
+func (b *bed) begins(name string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.began[name]++
 }
 
 // changes replaces the list of nodes.

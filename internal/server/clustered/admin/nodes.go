@@ -2,7 +2,6 @@ package admin
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -11,19 +10,23 @@ import (
 	"godwit.dev/godwit/internal/server/clustered/status"
 )
 
-// AddNode adds a node, written NAME=HOST:PORT, that waits to be added.
+// AddNode adds a node, written NAME=HOST:PORT, that waits to be added, and returns once it has all
+// and counts. The node that adds it waits for two minutes until it comes, and without bound until
+// it has all. line is called with the progress, here and below.
 func (c *Client) AddNode(ctx context.Context, node string, line func(string)) error {
 	return c.change(ctx, nodeapi.Change{Add: node}, line)
 }
 
-// RemoveNode removes a node permanently. The owner of the state hands it over first.
+// RemoveNode removes a node permanently, and returns once no other node speaks with it and the log
+// is at all others. The owner of the state hands it over first, for which it has half a minute.
 func (c *Client) RemoveNode(ctx context.Context, node string, line func(string)) error {
 	return c.change(ctx, nodeapi.Change{Remove: node}, line)
 }
 
 // ReplaceNode replaces a node by another. A node that answers is removed after the new one has
-// been added; one that does not, before, so that the number of nodes that may fail does not
-// decrease.
+// been added; one that does not, for three seconds, before, so that the number of nodes that may
+// fail does not decrease. It waits as AddNode and RemoveNode do. Broken off, it goes on in the
+// order in which it was begun.
 func (c *Client) ReplaceNode(ctx context.Context, old, node string, line func(string)) error {
 	peers, err := roster.ParsePeers([]string{node})
 	if err != nil {
@@ -85,47 +88,4 @@ func (c *Client) answers(ctx context.Context, name string) (bool, error) {
 			return false, err
 		}
 	}
-}
-
-// change requests a change of nodes from the owner of the state, which may be another one by the
-// time that it is asked.
-func (c *Client) change(ctx context.Context, ch nodeapi.Change, line func(string)) error {
-	waiting, cancel := context.WithTimeout(ctx, knowTime)
-	defer cancel()
-	for {
-		err := c.changeOnce(ctx, ch, line)
-		if !errors.Is(err, nodeapi.ErrNotOwner) || !pause(waiting, look) {
-			return err
-		}
-	}
-}
-
-func (c *Client) changeOnce(ctx context.Context, ch nodeapi.Change, line func(string)) error {
-	all, err := c.all(ctx)
-	if err != nil {
-		return err
-	}
-	owner, err := all.awaitOwner(ctx)
-	if err != nil {
-		return err
-	}
-	if owner != "" && owner == ch.Remove {
-		if m, err := all.membership(ctx); err == nil && len(m.Nodes) > roster.Fewest {
-			line("Node " + owner + " hands the state over.")
-			if owner, err = all.replaceOwner(ctx, owner); err != nil {
-				return err
-			}
-		}
-	}
-	for _, p := range all.peers {
-		if p.Name == owner {
-			network, err := all.connections()
-			if err != nil {
-				return err
-			}
-			defer network.Close()
-			return at(network, p).Change(ctx, ch, line)
-		}
-	}
-	return errors.New("no node owns the state: there is no majority of nodes, or they are choosing")
 }

@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"slices"
 	"time"
 
+	"godwit.dev/godwit/internal/server/clustered/nodeapi"
 	"godwit.dev/godwit/internal/server/clustered/roster"
 	"godwit.dev/godwit/internal/server/clustered/status"
 )
@@ -16,7 +16,9 @@ import (
 const comeBackTime = 10 * time.Minute
 
 // Restart restarts one node after the other gracefully, the owner of the state last, and waits
-// until each has restarted and caught up. Errors: a node is down before, or does not come back.
+// until each has restarted and caught up, for ten minutes each. Before the first, it waits for
+// twenty seconds until all nodes have all. Errors: a node lacks something before, refuses to end, at
+// once, or does not come back.
 func (c *Client) Restart(ctx context.Context, line func(string)) error {
 	all, err := c.all(ctx)
 	if err != nil {
@@ -39,9 +41,9 @@ func (c *Client) Restart(ctx context.Context, line func(string)) error {
 			return fmt.Errorf("node %s was added meanwhile", n.Name)
 		}
 		line("Node " + n.Name + " ends, to be started again.")
-		unanswered := at(network, all.peers[i]).Restart(ctx)
-		if connect, ok := errors.AsType[*net.OpError](unanswered); ok && connect.Op == "dial" {
-			return fmt.Errorf("node %s cannot be ended: %w", n.Name, unanswered)
+		unanswered := end(ctx, at(network, all.peers[i]))
+		if _, ok := errors.AsType[*nodeapi.Refusal](unanswered); ok || nodeapi.Refused(unanswered) || nodeapi.NotSent(unanswered) {
+			return fmt.Errorf("node %s does not end: %w", n.Name, unanswered)
 		} // else its end may have cut its answer off
 		s, err := all.awaitWhole(ctx, comeBackTime, func(s *status.Cluster) string {
 			if now := s.Node(n.Name); now.Process == n.Process {
@@ -55,6 +57,17 @@ func (c *Client) Restart(ctx context.Context, line func(string)) error {
 		line(fmt.Sprintf("Node %s is back, with version %s.", n.Name, s.Node(n.Name).Version))
 	}
 	return nil
+}
+
+// end has a node end. One that is not reached is asked again, for knowTime.
+func end(ctx context.Context, n nodeapi.Node) error {
+	waiting, cancel := context.WithTimeout(ctx, knowTime)
+	defer cancel()
+	for {
+		if err := n.Restart(ctx); !nodeapi.NotSent(err) || !pause(waiting, look) {
+			return err
+		}
+	}
 }
 
 // rankOf orders the owner last.
@@ -71,7 +84,11 @@ func (c *Client) awaitWhole(ctx context.Context, limit time.Duration, lacks func
 	waiting, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	for {
-		s, err = c.Status(ctx)
+		var refused bool
+		s, refused, err = c.status(ctx)
+		if refused {
+			return s, err
+		}
 		if err == nil {
 			why := lacks(&s)
 			for _, n := range s.Nodes {

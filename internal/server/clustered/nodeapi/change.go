@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 )
@@ -31,8 +30,21 @@ const (
 	failedPrefix = "error: "
 )
 
-// ErrNotOwner reports a node that does not own the state, and so has not begun a change.
-var ErrNotOwner = errors.New("the node does not own the state")
+// ErrLost reports a change whose progress ended before the change, as its node ended or does not
+// own the state any more. Asked for again, it goes on where it stands.
+var ErrLost = errors.New("the node that changes the nodes ended, or does not own the state any more")
+
+// String is what the change does.
+func (c *Change) String() string {
+	switch {
+	case c.Add != "":
+		name, _, _ := strings.Cut(c.Add, "=")
+		return "node " + name + " is being added"
+	case c.Remove != "":
+		return "node " + c.Remove + " is being removed"
+	}
+	return "the authority is being replaced"
+}
 
 // ReadChange reads a change from a request; ok is false if it has none, or several.
 func ReadChange(w http.ResponseWriter, r *http.Request) (c Change, ok bool) {
@@ -64,7 +76,8 @@ func TellEnd(w http.ResponseWriter, err error) {
 }
 
 // Change has the node, which owns the state, carry out a change, and passes on each line of its
-// progress, until its end. Errors: ErrNotOwner.
+// progress. It returns when the change has ended; it waits for as long as the node does. Errors: a
+// Refusal, with which nothing has begun; those that NotSent reports; ErrLost.
 func (n Node) Change(ctx context.Context, c Change, line func(string)) error {
 	body, err := json.Marshal(c)
 	if err != nil {
@@ -76,21 +89,16 @@ func (n Node) Change(ctx context.Context, c Change, line func(string)) error {
 	}
 	answer, err := n.Client.Do(r)
 	if err != nil {
-		return err
+		if ctx.Err() != nil || Refused(err) || NotSent(err) {
+			return err
+		}
+		return fmt.Errorf("%w: %w", ErrLost, err)
 	}
 	defer func() { _ = answer.Body.Close() }()
-	switch answer.StatusCode {
-	case http.StatusOK:
-		return follow(answer.Body, line)
-	case http.StatusServiceUnavailable: // nothing has begun
-		return fmt.Errorf("%w: %w", ErrNotOwner, refused(answer))
+	if answer.StatusCode != http.StatusOK {
+		return refused(answer)
 	}
-	return refused(answer)
-}
-
-// follow reads the progress of a change.
-func follow(body io.Reader, line func(string)) error {
-	lines := bufio.NewScanner(body)
+	lines := bufio.NewScanner(answer.Body)
 	for lines.Scan() {
 		text := lines.Text()
 		if text == doneLine {
@@ -101,5 +109,8 @@ func follow(body io.Reader, line func(string)) error {
 		}
 		line(text)
 	}
-	return errors.Join(errors.New("the node that changes the nodes ended, or another one owns the state now: ask again, and it goes on"), lines.Err())
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return errors.Join(ErrLost, lines.Err())
 }

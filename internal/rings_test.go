@@ -53,13 +53,13 @@ var bases = []string{
 	"store/pebble/check", "store/pebble/files", "store/pebble/mark", "store/pebble/pace", "store/pebble/quarantine",
 	"shard/kernel", "shard/queues", "shard/transfer", "shard/backlog", "shard/topics", "shard/functions", // in this order, since no import is circular
 	"stack/document", "stack/parameter", "stack/sam", "stack/template", // in this order
-	"server/clustered/roster", "server/heap", "server/hold", "server/recovery", "server/resources", "cluster/ca", "cluster/record", "cluster/replog", "cluster/overlay", "cluster/replica", // in this order
+	"server/clustered/roster", "server/clustered/status", "server/clustered/nodeapi", "server/clustered/storecopy", "server/heap", "server/hold", "server/recovery", "server/resources", "cluster/ca", "cluster/record", "cluster/replog", "cluster/overlay", "cluster/replica", // in this order
 	"queue/fair", "queue/grouping", "queue/layout", "queue/leases", "queue/message", "queue/order", "queue/schedule",
 }
 
 // roots says what packages outside of internal may import of it; the others none.
 var roots = map[string][]string{
-	"cmd":        {"api/refusal", "bootstrap", "clock", "cluster/ca", "cluster/peer", "config", "server", "server/backup", "server/backup/offsite", "server/clustered", "server/clustered/local", "server/clustered/roster", "server/recovery", "server/resources", "server/rootkey", "topic/retry/plan"}, // a policy's plan is a sum and needs no server
+	"cmd":        {"api/refusal", "bootstrap", "clock", "cluster/ca", "cluster/peer", "config", "server", "server/backup", "server/backup/offsite", "server/clustered", "server/clustered/admin", "server/clustered/local", "server/clustered/roster", "server/clustered/storecopy", "server/recovery", "server/resources", "server/rootkey", "topic/retry/plan"}, // a policy's plan is a sum and needs no server
 	"test":       {""},
 	"godwittest": {"config", "server"}, // what users' tests import
 }

@@ -19,8 +19,10 @@ import (
 	"godwit.dev/godwit/internal/cluster/peer"
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/server/clustered"
+	"godwit.dev/godwit/internal/server/clustered/admin"
 	"godwit.dev/godwit/internal/server/clustered/local"
 	"godwit.dev/godwit/internal/server/clustered/roster"
+	"godwit.dev/godwit/internal/server/clustered/storecopy"
 )
 
 // checkNodes refuses settings that do not work with several nodes.
@@ -251,16 +253,16 @@ type asking struct {
 	From []string `env:"-" placeholder:"HOST:PORT" help:"Nodes as --cluster-peers has them; the first that answers counts."`
 }
 
-func (a *asking) nodes() (*clustered.Asking, error) {
+func (a *asking) nodes() (*admin.Client, error) {
 	peers, err := roster.ParsePeers(a.From)
 	if err == nil && a.Dir != "" && len(peers) == 0 {
 		err = errors.New("--dir: want the nodes to ask, too (--from)")
 	}
 	if err != nil || a.Dir != "" {
-		return &clustered.Asking{Dir: a.Dir, Node: a.Node, Peers: peers}, err
+		return admin.AsNode(a.Dir, a.Node, peers), err
 	}
 	client, err := signed.Client(0) // a single server in production requires signatures; the caller bounds the time
-	return &clustered.Asking{URL: a.URL, Client: client}, err
+	return admin.AtURL(a.URL, client), err
 }
 
 type clusterStepDown struct {
@@ -276,15 +278,11 @@ func (c *clusterStepDown) Run(p *process) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), c.Wait)
 	defer cancel()
-	h, err := nodes.StepDown(ctx)
+	from, to, err := nodes.StepDown(ctx)
 	if err != nil {
 		return fmt.Errorf("the owner does not hand over: %w", err)
 	}
-	owner, err := nodes.AwaitOther(ctx, h.From)
-	if err != nil {
-		return fmt.Errorf("node %s hands over to %s; nobody is known to serve yet: %w", h.From, h.To, err)
-	}
-	_, err = fmt.Fprintf(operate.Plain(p.stdout), "Node %s has handed over; node %s serves.\n", h.From, owner)
+	_, err = fmt.Fprintf(operate.Plain(p.stdout), "Node %s has handed over; node %s serves.\n", from, to)
 	return err
 }
 
@@ -298,7 +296,7 @@ func (c *clusterConvert) Run(p *process) error {
 	log := newLogger(config.Config{LogLevel: "warn"}, p.stderr)
 	convert := local.Convert
 	if c.Member {
-		convert = clustered.Convert
+		convert = storecopy.Convert
 	}
 	if err := convert(c.Data, log); err != nil {
 		return fmt.Errorf("%s is not converted: %w", c.Data, err)
@@ -318,7 +316,9 @@ func (c *clusterCopy) Run(p *process) error {
 	nodes, err := c.Asking.nodes()
 	rootKey := ""
 	if c.Local != "" && err == nil {
-		nodes, rootKey, err = local.Peers(c.Local)
+		var n clustered.Node
+		n, err = local.NodeOf(c.Local)
+		nodes, rootKey = admin.OnLoopback(n.Secret, n.Peers), n.RootKey
 	}
 	if err == nil && c.Local == "" && c.Asking.Dir == "" {
 		err = errors.New("want --local, or --dir, --node and --from")

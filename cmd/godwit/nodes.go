@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"godwit.dev/godwit/internal/server/clustered"
+	"godwit.dev/godwit/internal/server/clustered/admin"
 )
 
 type clusterAdd struct {
@@ -14,7 +14,7 @@ type clusterAdd struct {
 
 // Run adds a node, and prints the progress.
 func (c *clusterAdd) Run(p *process) error {
-	return p.changeNodes(&c.Asking, func(ctx context.Context, a *clustered.Asking, line func(string)) error {
+	return p.changeNodes(&c.Asking, func(ctx context.Context, a *admin.Client, line func(string)) error {
 		return a.AddNode(ctx, c.Added, line)
 	})
 }
@@ -26,7 +26,7 @@ type clusterRemove struct {
 
 // Run removes a node, and prints the progress.
 func (c *clusterRemove) Run(p *process) error {
-	return p.changeNodes(&c.Asking, func(ctx context.Context, a *clustered.Asking, line func(string)) error {
+	return p.changeNodes(&c.Asking, func(ctx context.Context, a *admin.Client, line func(string)) error {
 		return a.RemoveNode(ctx, c.Removed, line)
 	})
 }
@@ -39,7 +39,7 @@ type clusterReplace struct {
 
 // Run replaces a node, and prints the progress.
 func (c *clusterReplace) Run(p *process) error {
-	return p.changeNodes(&c.Asking, func(ctx context.Context, a *clustered.Asking, line func(string)) error {
+	return p.changeNodes(&c.Asking, func(ctx context.Context, a *admin.Client, line func(string)) error {
 		return a.ReplaceNode(ctx, c.Old, c.New, line)
 	})
 }
@@ -60,7 +60,7 @@ func (c *clusterRestart) Run(p *process) error {
 	return nil
 }
 
-func (p *process) changeNodes(asked *asking, change func(context.Context, *clustered.Asking, func(string)) error) error {
+func (p *process) changeNodes(asked *asking, change func(context.Context, *admin.Client, func(string)) error) error {
 	nodes, err := asked.nodes()
 	if err != nil {
 		return err

@@ -1,10 +1,14 @@
 package cluster_test
 
 import (
+	"bufio"
 	"context"
 	"crypto/tls"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"strings"
@@ -144,31 +148,55 @@ func (s *senders) patient(o *sqs.Options) {
 	}
 }
 
-// greets asks each node as a peer, with a certificate.
+// greets asks each node as a peer, with a certificate. A node that is not reached, which says
+// nothing of the certificate, is asked again.
 func (m *machines) greets(certificate tls.Certificate, want bool) {
 	m.t.Helper()
 	for _, node := range names {
 		if m.running[node] == nil {
 			continue
 		}
-		address := fmt.Sprintf("127.0.0.1:%d", m.peers(node)+1)
-		c, err := tls.Dial("tcp", address, &tls.Config{Certificates: []tls.Certificate{certificate}, InsecureSkipVerify: true})
-		if err == nil {
-			_, err = fmt.Fprintf(c, "GET /_godwit/v1/cluster?local=1 HTTP/1.1\r\nHost: x\r\n\r\n")
-			text := make([]byte, 64)
-			if err == nil {
-				var n int
-				n, err = c.Read(text)
-				if err == nil && !strings.HasPrefix(string(text[:n]), "HTTP/1.1 200") {
-					err = fmt.Errorf("%q", text[:n])
-				}
-			}
-			c.Close()
+		accepted, err := m.greet(node, certificate)
+		for over := time.Now().Add(testTimeout); err != nil && time.Now().Before(over); accepted, err = m.greet(node, certificate) {
+			time.Sleep(100 * time.Millisecond)
 		}
-		if (err == nil) != want {
-			m.t.Errorf("node %s, want an answer %v: %v", node, want, err)
+		if err != nil || accepted != want {
+			m.t.Errorf("node %s: the certificate is accepted: %v, want %v: %v", node, accepted, want, err)
 		}
 	}
+}
+
+// greet asks a node, and reports whether it accepts the certificate. An error leaves that open.
+func (m *machines) greet(node string, certificate tls.Certificate) (accepted bool, err error) {
+	address := fmt.Sprintf("127.0.0.1:%d", m.peers(node)+1)
+	dialer := &net.Dialer{Timeout: testTimeout}
+	c, err := tls.DialWithDialer(dialer, "tcp", address, &tls.Config{Certificates: []tls.Certificate{certificate}, InsecureSkipVerify: true})
+	if err == nil {
+		defer c.Close()
+		err = c.SetDeadline(time.Now().Add(testTimeout))
+	}
+	if err == nil {
+		_, err = fmt.Fprintf(c, "GET /_godwit/v1/cluster?local=1 HTTP/1.1\r\nHost: x\r\n\r\n")
+	}
+	var answer *http.Response
+	if err == nil {
+		answer, err = http.ReadResponse(bufio.NewReader(c), nil)
+	}
+	var alert *net.OpError
+	switch {
+	case errors.As(err, &alert) && alert.Op == "remote error": // of TLS
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("node %s: %w", node, err)
+	}
+	defer answer.Body.Close()
+	switch answer.StatusCode {
+	case http.StatusOK:
+		return true, nil
+	case http.StatusForbidden:
+		return false, nil
+	}
+	return false, fmt.Errorf("node %s answers %s", node, answer.Status)
 }
 
 // broken ends a command once it tells of a step.
@@ -180,9 +208,12 @@ func (m *machines) broken(at string, args ...string) {
 	if err := cmd.Start(); err != nil {
 		m.t.Fatal(err)
 	}
+	defer func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		m.t.Logf("%v, broken off, told:\n%s", args, told.String())
+	}()
 	m.eventually(at, func(status) bool { return strings.Contains(told.String(), at) })
-	_ = cmd.Process.Kill()
-	_ = cmd.Wait()
 }
 
 // kill ends a node's process as a power failure does.

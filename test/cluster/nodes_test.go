@@ -16,7 +16,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
-	"godwit.dev/godwit/test/output"
 	"godwit.dev/godwit/test/programs"
 )
 
@@ -98,7 +97,7 @@ func TestNodesChange(t *testing.T) {
 	other := stays[1]
 	m.refused("no majority", "remove", other)
 	m.letIn("e")
-	m.brokenOff("The nodes let e in", "replace", "d", m.address("e")) // e does not run yet
+	m.broken("The nodes let e in", "replace", "d", m.address("e")) // e does not run yet
 	m.refused("node e is being added", "remove", other)
 	m.refused("was removed before", "remove", "d")
 	m.start("e")
@@ -157,29 +156,6 @@ func (m *machines) change(args ...string) string {
 		m.t.Fatalf("%v\n%s\n%s", err, out, m.out.String())
 	}
 	return out
-}
-
-// brokenOff ends a command once it tells of a step, and waits until nobody changes the nodes.
-func (m *machines) brokenOff(at string, args ...string) {
-	m.t.Helper()
-	cmd := exec.Command(binary, m.asks(args)...)
-	var told output.Buffer
-	cmd.Stdout, cmd.Stderr = &told, &told
-	if err := cmd.Start(); err != nil {
-		m.t.Fatal(err)
-	}
-	defer func() {
-		if m.t.Failed() {
-			m.t.Logf("%v told:\n%s", args, told.String())
-		}
-	}()
-	m.eventually(at, func(status) bool { return strings.Contains(told.String(), at) })
-	_ = cmd.Process.Kill()
-	_ = cmd.Wait()
-	m.eventually("it is broken off", func(status) bool {
-		_, err := m.godwit(m.asks([]string{"remove", "x"})...)
-		return err != nil && strings.Contains(err.Error(), "there is no node x")
-	})
 }
 
 // refused asks for what is not done, and says why.

@@ -1,7 +1,6 @@
 package clustered
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,9 +10,11 @@ import (
 	"strings"
 	"time"
 
+	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/cluster/ca"
 	"godwit.dev/godwit/internal/cluster/jetstream"
 	"godwit.dev/godwit/internal/cluster/replog"
+	"godwit.dev/godwit/internal/server/clustered/nodeapi"
 	"godwit.dev/godwit/internal/server/clustered/roster"
 	"godwit.dev/godwit/internal/server/clustered/status"
 )
@@ -28,35 +29,8 @@ const (
 	stepTime    = 2 * time.Minute  // for the log's engine to carry out a request
 )
 
-// fewestNodes is the minimum number of remaining nodes: a single one would be no cluster.
-const fewestNodes = 2
-
-// change is a request to add a node, to remove one, or to make all trust other certificates of
-// the cluster's authority.
-type change struct {
-	Add    string `json:"add,omitempty"` // NAME=HOST:PORT
-	Remove string `json:"remove,omitempty"`
-	// See roster.List.
-	Roots    string `json:"roots,omitempty"`
-	Vouchers string `json:"vouchers,omitempty"`
-}
-
-// maxChange bounds a request, in bytes.
-const maxChange = 16 << 10
-
-// one reports that exactly one change is requested.
-func (c *change) one() bool {
-	n := 0
-	for _, text := range [...]string{c.Add, c.Remove, c.Roots} {
-		if text != "" {
-			n++
-		}
-	}
-	return n == 1
-}
-
 // nodes serves the list of nodes, and changes of it, which the owner of the state carries out.
-// Its progress is one line each; the last is "done", or begins with "error: ".
+// Its progress is told a line each.
 func (f *front) nodes(w http.ResponseWriter, r *http.Request) {
 	p := f.part
 	if r.Method == http.MethodGet {
@@ -64,8 +38,8 @@ func (f *front) nodes(w http.ResponseWriter, r *http.Request) {
 		_ = json.NewEncoder(w).Encode(p.members.known.Load())
 		return
 	}
-	var c change
-	if r.Method != http.MethodPost || json.NewDecoder(http.MaxBytesReader(w, r.Body, maxChange)).Decode(&c) != nil || !c.one() {
+	c, ok := nodeapi.ReadChange(w, r)
+	if !ok {
 		http.Error(w, "a change of nodes is POSTed", http.StatusBadRequest)
 		return
 	}
@@ -78,15 +52,13 @@ func (f *front) nodes(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "this node does not own the state: ask the one that does", http.StatusServiceUnavailable)
 		return
 	}
-	if !p.members.changing.TryLock() {
-		http.Error(w, "nodes are being changed already", http.StatusConflict)
+	end, other := p.members.begin(&c)
+	if other != nil {
+		nodeapi.RefuseBusy(w, "the nodes are being changed already: "+other.String())
 		return
 	}
-	defer p.members.changing.Unlock()
-	tell := func(format string, a ...any) {
-		_, _ = fmt.Fprintf(w, format+"\n", a...)
-		_ = http.NewResponseController(w).Flush()
-	}
+	defer end()
+	tell := func(format string, a ...any) { nodeapi.Tell(w, fmt.Sprintf(format, a...)) }
 	g := &changing{part: p, membership: membership, tell: tell}
 	err := g.read(r.Context())
 	switch {
@@ -100,10 +72,33 @@ func (f *front) nodes(w http.ResponseWriter, r *http.Request) {
 	}
 	if err != nil {
 		p.log.Warn("nodes are not changed", "reason", err)
-		tell("error: %s", strings.ReplaceAll(err.Error(), "\n", "; "))
-		return
+		if s, ok := f.stateOf(); !ok || !s.Own || p.stopping.Load() {
+			return // without an end: whoever asked is to ask the next owner, where it may succeed
+		}
 	}
-	tell("done")
+	nodeapi.TellEnd(w, err)
+}
+
+// underWay is the change of nodes that a node carries out.
+type underWay struct {
+	what  string
+	since time.Time
+}
+
+func (u *underWay) String() string {
+	return u.what + ", since " + u.since.UTC().Format(time.RFC3339)
+}
+
+// begin notes that a change begins, until end is called. other is the one that is under way, if
+// there is one.
+func (k *members) begin(c *nodeapi.Change) (end func(), other *underWay) {
+	mine := &underWay{c.String(), clock.System.Now()}
+	for !k.changing.CompareAndSwap(nil, mine) {
+		if other = k.changing.Load(); other != nil {
+			return nil, other
+		}
+	}
+	return func() { k.changing.Store(nil) }, nil
 }
 
 // changing is a change of nodes in progress.
@@ -199,7 +194,7 @@ func (g *changing) awaitLearned(ctx context.Context) error {
 			if _, err := g.ask(ctx, peer); err != nil {
 				continue
 			}
-			if m, err := askNodes(ctx, g.net.Client(), g.net.URL(peer.Address)+nodesPath); err != nil || m.Version < g.m.Version {
+			if m, err := g.at(peer).Nodes(ctx); err != nil || m.Version < g.m.Version {
 				lacks = peer.Name
 			}
 		}
@@ -380,7 +375,7 @@ func (g *changing) mayRemove(ctx context.Context, name string, goesOn bool) erro
 		return nil
 	case g.m.Leaving != "" || g.m.Joining != "" && g.m.Joining != name:
 		return g.unfinished()
-	case g.m.Joining != name && len(g.m.Nodes) <= fewestNodes:
+	case g.m.Joining != name && len(g.m.Nodes) <= roster.Fewest:
 		return fmt.Errorf("of %d nodes none is removed: add another one first; godwit cluster copy makes the data of a single node", len(g.m.Nodes))
 	}
 	var have, all int
@@ -413,10 +408,7 @@ func (g *changing) endNode(ctx context.Context, name string) error {
 	g.tell("Node %s ends.", name)
 	var last error
 	err := g.within(ctx, endTime, func(ctx context.Context) bool {
-		asking, cancel := context.WithTimeout(ctx, handOverTime)
-		defer cancel()
-		// The answer may be cut off by the end that it is about.
-		last = question(asking, g.net.Client(), http.MethodPost, g.net.URL(node.Address)+endPath, nil)
+		last = g.at(node).End(ctx) // whose answer may be cut off by the end that it is about
 		return g.silent(ctx, node) && ctx.Err() == nil
 	})
 	if err != nil {
@@ -431,28 +423,4 @@ func (g *changing) silent(ctx context.Context, node roster.Peer) bool {
 		_, err := g.ask(ctx, node)
 		return err == nil
 	}) != nil
-}
-
-// post requests a change, and passes on each line of its progress.
-func (c *change) post(ctx context.Context, client *http.Client, url string, line func(string)) error {
-	body, err := json.Marshal(c)
-	if err != nil {
-		return err
-	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
-	if err != nil {
-		return err
-	}
-	answer, err := client.Do(r)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = answer.Body.Close() }()
-	switch answer.StatusCode {
-	case http.StatusOK:
-		return readLines(answer.Body, line)
-	case http.StatusServiceUnavailable: // nothing has begun
-		return fmt.Errorf("%w: %w", errNotOwner, refusal(answer.Body))
-	}
-	return refusal(answer.Body)
 }

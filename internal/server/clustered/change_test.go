@@ -3,11 +3,21 @@ package clustered
 import (
 	"context"
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/cluster/ca"
+	"godwit.dev/godwit/internal/cluster/peer"
 	"godwit.dev/godwit/internal/cluster/replog"
+	"godwit.dev/godwit/internal/server/clustered/nodeapi"
+	"godwit.dev/godwit/internal/server/clustered/roster"
 )
 
 // electing is a log that has no leader when it is asked the first times.
@@ -36,4 +46,94 @@ func TestReplicasAfterLeader(t *testing.T) {
 			t.Errorf("without a leader: %v", err)
 		}
 	})
+}
+
+// stuck is a log whose list of nodes is asked for and not told, until it is cut.
+type stuck struct {
+	replog.Log
+	replog.Membership
+	asked chan struct{}
+	cut   chan error
+}
+
+func (s *stuck) Nodes(ctx context.Context) (string, error) {
+	s.asked <- struct{}{}
+	select {
+	case err := <-s.cut:
+		return "", err
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
+	}
+}
+
+// changes has a node own the state, whose change of nodes gets stuck.
+func changes(t *testing.T) (*owning, *stuck) {
+	o := startOwning(t)
+	dir, now := t.TempDir(), clock.System.Now
+	if err := ca.Init(dir, "a", now()); err != nil {
+		t.Fatal(err)
+	}
+	id, err := ca.Load(dir, "a", []string{"a"}, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &stuck{Log: o.log, asked: make(chan struct{}), cut: make(chan error)}
+	o.part.net, o.part.record = peer.Secured(id), s
+	o.part.members.known.Store(&roster.List{})
+	o.take()
+	return o, s
+}
+
+// asks has the node change its nodes, as a peer does.
+func (o *owning) asks(ctx context.Context, change string) *httptest.ResponseRecorder {
+	out := httptest.NewRecorder()
+	o.part.front.ofPeer(out, httptest.NewRequestWithContext(ctx, http.MethodPost, nodeapi.NodesPath, strings.NewReader(change)))
+	return out
+}
+
+// TestChangeUnderWay: who asks for a change while another one is under way is told of that, and
+// that it ends; the change ends with the command that has asked for it.
+func TestChangeUnderWay(t *testing.T) {
+	o, s := changes(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	var first sync.WaitGroup
+	before := clock.System.Now().Truncate(time.Second)
+	first.Go(func() { o.asks(ctx, `{"add":"d=host-d:4570"}`) })
+	<-s.asked
+	out := o.asks(t.Context(), `{"remove":"b"}`)
+	text := strings.TrimSpace(out.Body.String())
+	what, at, _ := strings.Cut(text, ", since ")
+	since, err := time.Parse(time.RFC3339, at)
+	if out.Code != http.StatusConflict || out.Header().Get("Retry-After") == "" || !strings.HasSuffix(what, "node d is being added") || err != nil || since.Before(before) {
+		t.Errorf("status %d: %s: %v", out.Code, text, err)
+	}
+	cancel()
+	first.Wait()
+	var next sync.WaitGroup
+	next.Go(func() { out = o.asks(t.Context(), `{"remove":"b"}`) })
+	<-s.asked
+	s.cut <- errors.New("the log does not answer")
+	next.Wait()
+	if got := out.Body.String(); out.Code != http.StatusOK || got != "error: the log does not answer\n" {
+		t.Errorf("status %d: %s", out.Code, got)
+	}
+}
+
+// TestChangeOfFormerOwner: what fails at a node that does not own the state any more has not
+// failed: whoever asked is left to ask the next owner.
+func TestChangeOfFormerOwner(t *testing.T) {
+	o, s := changes(t)
+	var out *httptest.ResponseRecorder
+	var asking sync.WaitGroup
+	asking.Go(func() { out = o.asks(t.Context(), `{"remove":"b"}`) })
+	<-s.asked
+	o.leave()
+	s.cut <- errors.New("this node has ended")
+	asking.Wait()
+	if got := out.Body.String(); out.Code != http.StatusOK || got != "" {
+		t.Errorf("status %d: %s", out.Code, got)
+	}
+	if out := o.asks(t.Context(), `{"remove":"b"}`); out.Code != http.StatusServiceUnavailable {
+		t.Errorf("status %d: %s", out.Code, out.Body)
+	}
 }

@@ -34,6 +34,7 @@ import (
 	"godwit.dev/godwit/internal/seal"
 	"godwit.dev/godwit/internal/server"
 	"godwit.dev/godwit/internal/server/clustered/answer"
+	"godwit.dev/godwit/internal/server/clustered/nodeapi"
 	"godwit.dev/godwit/internal/server/clustered/roster"
 	"godwit.dev/godwit/internal/server/heap"
 	"godwit.dev/godwit/internal/store"
@@ -44,9 +45,6 @@ import (
 // ExitStatus is the exit code of a process that must be restarted: it cannot continue with its
 // replica, or its server does not stop.
 const ExitStatus = 75
-
-// cell is the only cell so far: it has all shards.
-const cell = 0
 
 // Bounds for stopping the server of a node, and for requests in progress at that time.
 const (
@@ -235,7 +233,7 @@ func Run(ctx context.Context, cfg config.Config, n Node, log *slog.Logger, since
 		_, err := p.successor(ctx)
 		return err
 	})
-	if p.record, err = js.Log(ctx, cell); err != nil {
+	if p.record, err = js.Log(ctx, nodeapi.Cell); err != nil {
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -332,7 +330,7 @@ func (p *part) follow(ctx context.Context) (err error) {
 		}
 	}()
 	cells, err := node.Open(node.Options{
-		Name: p.node.Name, Instance: uuid.NewString(), Rank: p.rank, Cell: cell, Log: p.record, Store: st, Logger: p.log,
+		Name: p.node.Name, Instance: uuid.NewString(), Rank: p.rank, Cell: nodeapi.Cell, Log: p.record, Store: st, Logger: p.log,
 		Own: p.own, Disown: p.disown, MayBootstrap: p.mayBootstrap, Members: p.front.members, LogLimit: p.node.LogLimit,
 		Reluctant: func() bool { return guard.Low() || p.logStopped.Load() },
 	})

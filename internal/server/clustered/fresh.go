@@ -97,7 +97,7 @@ func unready(others []status.Node) (why string) {
 		switch {
 		case n.Fresh:
 			return "node " + n.Name + " has an empty log as well, and others have not"
-		case n.State != status.Serving && n.State != status.Following && n.State != status.Leaving, n.LogStopped, n.Number+successorLag < most:
+		case n.State != status.Serving && n.State != status.Following && n.State != status.Leaving, n.LogStopped, n.Number+status.SuccessorLag < most:
 			return "node " + n.Name + " does not have all yet"
 		}
 	}

@@ -21,6 +21,7 @@ import (
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/server"
 	"godwit.dev/godwit/internal/server/clustered/answer"
+	"godwit.dev/godwit/internal/server/clustered/nodeapi"
 	"godwit.dev/godwit/internal/server/clustered/roster"
 	"godwit.dev/godwit/internal/server/clustered/status"
 )
@@ -59,11 +60,8 @@ func nearby(r *http.Request) bool {
 
 // paths that every node answers by itself.
 const (
-	clusterPath = "/_godwit/v1/cluster"
-	// metricsPath is the path of a node's and its peers' status for Prometheus.
-	metricsPath = clusterPath + "/metrics"
-	healthPath  = "/_godwit/health"
-	readyPath   = "/_godwit/ready"
+	healthPath = "/_godwit/health"
+	readyPath  = "/_godwit/ready"
 )
 
 // front serves all requests to this node.
@@ -147,18 +145,18 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		r.Header.Del(name)
 	}
 	switch r.URL.Path {
-	case clusterPath, metricsPath:
+	case nodeapi.StatusPath, nodeapi.MetricsPath:
 		if f.part.cfg.Production && !nearby(r) {
 			http.Error(w, "on the machine itself, or by godwit cluster status --dir", http.StatusForbidden)
 			return
 		}
-		if r.URL.Path == metricsPath {
+		if r.URL.Path == nodeapi.MetricsPath {
 			f.metrics.ServeHTTP(w, r)
 			return
 		}
 		f.cluster(w, r)
-	case stepDownPath:
-		if f.part.cfg.Production || r.Header.Get(operatorHeader) == "" {
+	case nodeapi.StepDownPath:
+		if f.part.cfg.Production || r.Header.Get(nodeapi.OperatorHeader) == "" {
 			http.Error(w, "by godwit cluster step-down", http.StatusForbidden)
 			return
 		}
@@ -192,17 +190,17 @@ func (f *front) ofPeer(w http.ResponseWriter, r *http.Request) {
 // asked serves the requests of peers themselves.
 func (f *front) asked(w http.ResponseWriter, r *http.Request) {
 	switch {
-	case r.URL.Path == clusterPath:
+	case r.URL.Path == nodeapi.StatusPath:
 		f.cluster(w, r)
-	case r.URL.Path == metricsPath:
+	case r.URL.Path == nodeapi.MetricsPath:
 		f.metrics.ServeHTTP(w, r)
-	case r.URL.Path == stepDownPath:
+	case r.URL.Path == nodeapi.StepDownPath:
 		f.stepDown(w, r)
-	case r.URL.Path == nodesPath:
+	case r.URL.Path == nodeapi.NodesPath:
 		f.nodes(w, r)
-	case r.URL.Path == restartPath:
+	case r.URL.Path == nodeapi.RestartPath:
 		f.part.restart(w, r)
-	case r.URL.Path == endPath:
+	case r.URL.Path == nodeapi.EndPath:
 		f.part.handleRemoval(w, r)
 	case within(r.URL.Path, snapshot.Path):
 		source := f.part.source.Load()

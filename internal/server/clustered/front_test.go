@@ -15,6 +15,7 @@ import (
 	"godwit.dev/godwit/internal/cluster/peer"
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/server"
+	"godwit.dev/godwit/internal/server/clustered/nodeapi"
 	"godwit.dev/godwit/internal/server/clustered/roster"
 )
 
@@ -39,15 +40,15 @@ func TestOwnPaths(t *testing.T) {
 		header       string
 		want         int
 	}{
-		{"development", false, "GET", clusterPath, elsewhere, "", 200},
-		{"on the machine", true, "GET", clusterPath, here, "", 200},
-		{"from elsewhere", true, "GET", clusterPath, elsewhere, "", 403},
-		{"through a proxy", true, "GET", clusterPath, here, "X-Forwarded-For", 403},
-		{"metrics from elsewhere", true, "GET", metricsPath, elsewhere, "", 403},
-		{"metrics on the machine", true, "GET", metricsPath, here, "", 200},
-		{"a step-down in production", true, "POST", stepDownPath, here, operatorHeader, 403},
-		{"one by a web page", false, "POST", stepDownPath, here, "", 403},
-		{"one where nobody serves", false, "POST", stepDownPath, here, operatorHeader, 503},
+		{"development", false, "GET", nodeapi.StatusPath, elsewhere, "", 200},
+		{"on the machine", true, "GET", nodeapi.StatusPath, here, "", 200},
+		{"from elsewhere", true, "GET", nodeapi.StatusPath, elsewhere, "", 403},
+		{"through a proxy", true, "GET", nodeapi.StatusPath, here, "X-Forwarded-For", 403},
+		{"metrics from elsewhere", true, "GET", nodeapi.MetricsPath, elsewhere, "", 403},
+		{"metrics on the machine", true, "GET", nodeapi.MetricsPath, here, "", 200},
+		{"a step-down in production", true, "POST", nodeapi.StepDownPath, here, nodeapi.OperatorHeader, 403},
+		{"one by a web page", false, "POST", nodeapi.StepDownPath, here, "", 403},
+		{"one where nobody serves", false, "POST", nodeapi.StepDownPath, here, nodeapi.OperatorHeader, 503},
 		{"what only peers ask", false, "POST", "/snapshot", here, "", 503}, // it waits for an owner like all else
 		{"the probe", true, "GET", healthPath, elsewhere, "", 200},
 	} {

@@ -4,31 +4,20 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 	"net/http"
 	"time"
 
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/cluster/replog"
+	"godwit.dev/godwit/internal/server/clustered/nodeapi"
 	"godwit.dev/godwit/internal/server/clustered/status"
 )
 
-// stepDownPath makes the owner hand the state over; any node accepts it.
-const stepDownPath = clusterPath + "/step-down"
-
-// operatorHeader is required where authentication is off: pages of other origins cannot send
-// it.
-const operatorHeader = "X-Godwit-Operator"
-
 // Times of a handover: for requests in progress before it, and for itself.
 const (
-	quietTime    = 100 * time.Millisecond
-	quietLook    = 2 * time.Millisecond
-	leaveTime    = time.Second
-	handOverTime = 5 * time.Second
-	// successorLag is how many records a node may lag behind to take over at once.
-	successorLag = 1000
+	quietTime = 100 * time.Millisecond
+	quietLook = 2 * time.Millisecond
+	leaveTime = time.Second
 )
 
 var errNoSuccessor = errors.New("no other node follows closely enough to take over")
@@ -36,7 +25,7 @@ var errNoSuccessor = errors.New("no other node follows closely enough to take ov
 // successor is the node that is to own the state next.
 func (p *part) successor(ctx context.Context) (best status.Node, err error) {
 	for _, n := range p.front.status(ctx, true).Nodes {
-		if n.State == status.Following && !n.LogStopped && n.Name != p.node.Name && n.Lag <= successorLag && n.Process != "" && (best.Name == "" || n.Number > best.Number) {
+		if n.State == status.Following && !n.LogStopped && n.Name != p.node.Name && n.Lag <= status.SuccessorLag && n.Process != "" && (best.Name == "" || n.Number > best.Number) {
 			best = n
 		}
 	}
@@ -51,7 +40,7 @@ func (p *part) successor(ctx context.Context) (best status.Node, err error) {
 // owner. The node's server is stopped afterwards (disown), whether it succeeds or not, except
 // without a successor.
 func (p *part) handOver(ctx context.Context, ends bool) error {
-	ctx, cancel := context.WithTimeout(ctx, handOverTime)
+	ctx, cancel := context.WithTimeout(ctx, nodeapi.HandOverTime)
 	defer cancel()
 	cells, in := p.cells.Load(), p.inner.Load()
 	if cells == nil || in == nil {
@@ -119,7 +108,7 @@ func (f *front) stepDown(w http.ResponseWriter, r *http.Request) {
 		default: // it is about to
 		}
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(map[string]string{"from": p.node.Name, "to": successor.Name})
+		_ = json.NewEncoder(w).Encode(nodeapi.HandedOver{From: p.node.Name, To: successor.Name})
 	case ok && s.Owner != "" && !s.Own:
 		f.relay(w, r, s.Owner)
 	default:
@@ -138,7 +127,7 @@ func (f *front) relay(w http.ResponseWriter, r *http.Request, owner string) {
 		if peer.Name != owner {
 			continue
 		}
-		to, err := askStepDown(r.Context(), p.net.Client(), p.net.URL(peer.Address)+stepDownPath+"?relayed")
+		to, err := p.at(peer).StepDown(r.Context(), true)
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)
 			return
@@ -148,36 +137,4 @@ func (f *front) relay(w http.ResponseWriter, r *http.Request, owner string) {
 		return
 	}
 	http.Error(w, "the owner is no node that is known here", http.StatusServiceUnavailable)
-}
-
-// HandedOver reports which node hands the state over to which.
-type HandedOver struct {
-	From string `json:"from"`
-	To   string `json:"to"`
-}
-
-func askStepDown(ctx context.Context, client *http.Client, url string) (h HandedOver, err error) {
-	err = question(ctx, client, http.MethodPost, url, &h)
-	return h, err
-}
-
-// question sends a request to a node, and decodes the answer into into unless that is nil.
-func question(ctx context.Context, client *http.Client, method, url string, into any) error {
-	r, err := http.NewRequestWithContext(ctx, method, url, nil)
-	if err != nil {
-		return err
-	}
-	r.Header.Set(operatorHeader, "yes")
-	answer, err := client.Do(r)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = answer.Body.Close() }()
-	if answer.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s answers %s: %w", url, answer.Status, refusal(answer.Body))
-	}
-	if into == nil {
-		return nil
-	}
-	return json.NewDecoder(io.LimitReader(answer.Body, 1<<20)).Decode(into)
 }

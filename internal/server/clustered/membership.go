@@ -22,11 +22,11 @@ const nodesTime = time.Second
 type members struct {
 	known    atomic.Pointer[roster.List]
 	adopting sync.Mutex
-	newTLS   bool               // the log's connections do not go by the latest list yet; adopting guards it
-	dropped  bool               // nor are those closed that it does not trust
-	changing sync.Mutex         // held while the nodes are changed
-	joins    bool               // this node has never counted in the log
-	end      context.CancelFunc // ends the node gracefully
+	newTLS   bool                     // the log's connections do not go by the latest list yet; adopting guards it
+	dropped  bool                     // nor are those closed that it does not trust
+	changing atomic.Pointer[underWay] // nil: the nodes are not being changed
+	joins    bool                     // this node has never counted in the log
+	end      context.CancelFunc       // ends the node gracefully
 }
 
 // knownNodes is the list of nodes that the node's data directory has, or else that of its
@@ -163,25 +163,12 @@ func (p *part) awaitAdded(ctx context.Context) error {
 // learn requests the list of nodes from the others; nil: none has a newer one.
 func (p *part) learn(ctx context.Context) (latest *roster.List) {
 	for _, peer := range p.others() {
-		m, err := askNodes(ctx, p.net.Client(), p.net.URL(peer.Address)+nodesPath)
+		m, err := p.at(peer).Nodes(ctx)
 		if err == nil && m.Version > p.members.known.Load().Version && (latest == nil || m.Version > latest.Version) {
 			latest = m
 		}
 	}
 	return latest
-}
-
-// nodesPath serves and changes the list of nodes; endPath ends a node that is removed.
-const (
-	nodesPath = clusterPath + "/nodes"
-	endPath   = nodesPath + "/end"
-)
-
-func askNodes(ctx context.Context, client *http.Client, url string) (*roster.List, error) {
-	ctx, cancel := context.WithTimeout(ctx, askTime)
-	defer cancel()
-	m := &roster.List{}
-	return m, question(ctx, client, http.MethodGet, url, m)
 }
 
 // handleRemoval ends the node, which is being removed, and keeps it from starting again.
@@ -195,5 +182,15 @@ func (p *part) handleRemoval(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	p.log.Info("the node is removed from the cluster, and ends")
+	p.members.end()
+}
+
+// restart ends the node, as SIGTERM does.
+func (p *part) restart(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodPost {
+		http.Error(w, "POST only", http.StatusMethodNotAllowed)
+		return
+	}
+	p.log.Info("the node ends, to be started again")
 	p.members.end()
 }

@@ -4,15 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"path/filepath"
 	"slices"
 	"time"
 
-	"godwit.dev/godwit/internal/cluster/record"
 	"godwit.dev/godwit/internal/cluster/snapshot"
 	"godwit.dev/godwit/internal/server/clustered/roster"
-	"godwit.dev/godwit/internal/server/clustered/status"
+	"godwit.dev/godwit/internal/server/clustered/storecopy"
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/pebble"
 	"godwit.dev/godwit/internal/store/space"
@@ -45,7 +43,7 @@ func (p *part) openStore() (st *pebble.Store, guard *space.Guard, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	st, err = pebble.Open(filepath.Join(p.cfg.Data, "store"), pebble.Options{Logger: p.log, OnDiskFull: guard.Release})
+	st, err = pebble.Open(filepath.Join(p.cfg.Data, storecopy.StoreName), pebble.Options{Logger: p.log, OnDiskFull: guard.Release})
 	if err == nil {
 		return st, guard, nil
 	}
@@ -101,7 +99,7 @@ func (p *part) copyOnce(ctx context.Context, reason error) (lacking int64, err e
 	}
 	p.log.Info("the store of another node is copied", "from", from.Name)
 	fetch := snapshot.Fetch{
-		Data: p.cfg.Data, Source: from.Name, URL: p.net.URL(from.Address), Client: p.net.Client(), Verify: func(dir string) error { return verify(dir, p.log) },
+		Data: p.cfg.Data, Source: from.Name, URL: p.net.URL(from.Address), Client: p.net.Client(), Verify: func(dir string) error { return storecopy.Verify(dir, p.log) },
 		Progress: func(done, all int64) { p.copied.Store(&copied{done, all}) },
 		CheckSpace: func(need int64) error {
 			err := p.requireSpace(need, reason)
@@ -139,50 +137,14 @@ func (p *part) requireSpace(need int64, reason error) error {
 	return space.RequireFree(p.cfg.Data, need)
 }
 
-// candidate is a node whose store may be copied.
-type candidate struct {
-	peer   roster.Peer
-	number uint64
-	serves bool
-	full   bool // its disk is full
-}
-
-// candidates are the nodes whose store continues in a log that begins at a position, and that
-// do not lag far behind the others; those that do not serve come first.
-func candidates(ctx context.Context, peers []roster.Peer, first uint64, ask func(context.Context, roster.Peer) (status.Cluster, error)) (all []candidate) {
-	most := uint64(0)
-	for _, peer := range peers {
-		s, err := ask(ctx, peer)
-		if err != nil || len(s.Nodes) != 1 {
-			continue
-		}
-		if n := s.Nodes[0]; n.Needs > 0 && n.Durable+1 >= first && n.Number > 0 {
-			all = append(all, candidate{peer: peer, number: n.Number, serves: n.State == status.Serving, full: n.LogStopped})
-			most = max(most, n.Number)
-		}
-	}
-	all = slices.DeleteFunc(all, func(c candidate) bool { return c.number+successorLag < most })
-	slices.SortStableFunc(all, func(a, b candidate) int {
-		switch {
-		case a.serves == b.serves:
-			return 0
-		case b.serves:
-			return -1
-		default:
-			return 1
-		}
-	})
-	return all
-}
-
 // copyFrom chooses the node whose store is copied.
 func (p *part) copyFrom(ctx context.Context, first uint64) (roster.Peer, bool) {
-	all := candidates(ctx, p.others(), first, p.ask)
+	all := storecopy.Candidates(ctx, p.others(), first, p.ask)
 	if len(all) == 0 {
 		return roster.Peer{}, false
 	}
-	at := max(slices.IndexFunc(all, func(c candidate) bool { return !c.full }), 0) // a copy needs space there, too
-	return all[at].peer, true
+	at := max(slices.IndexFunc(all, func(c storecopy.Candidate) bool { return !c.Full }), 0) // a copy needs space there, too
+	return all[at].Peer, true
 }
 
 // others are the other nodes.
@@ -206,39 +168,4 @@ func (p *part) mayBootstrap(ctx context.Context) bool {
 		}
 	}
 	return true
-}
-
-// verify reads the whole copy.
-func verify(dir string, log *slog.Logger) error {
-	unfit := func(err error) error { return fmt.Errorf("%w: %w", snapshot.ErrUnfit, err) }
-	st, err := pebble.Open(dir, pebble.Options{Logger: log, Fatal: func(error) {}}) // its calls return failures
-	if err != nil {
-		return unfit(err)
-	}
-	err = readThrough(st)
-	if err = errors.Join(err, st.Close()); err != nil {
-		return unfit(err)
-	}
-	return nil
-}
-
-func readThrough(st *pebble.Store) error {
-	value, ok, err := st.Get(nil, record.Key(cell))
-	if err == nil && !ok {
-		err = errors.New("it does not say how far it has come")
-	}
-	if err == nil {
-		_, err = record.DecodeFence(value)
-	}
-	if err != nil {
-		return err
-	}
-	it, err := st.Iter(nil, nil)
-	if err != nil {
-		return err
-	}
-	for it.Next() {
-		_ = it.Value() // this reads values that are stored apart from their keys
-	}
-	return errors.Join(it.Close(), st.Damage())
 }

@@ -3,21 +3,16 @@ package clustered
 import (
 	"context"
 	"encoding/json"
-	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"sync"
-	"time"
 
 	"godwit.dev/godwit/internal/cluster/node"
 	"godwit.dev/godwit/internal/config"
+	"godwit.dev/godwit/internal/server/clustered/nodeapi"
 	"godwit.dev/godwit/internal/server/clustered/roster"
 	"godwit.dev/godwit/internal/server/clustered/status"
 )
-
-// askTime bounds a request for a peer's status.
-const askTime = 500 * time.Millisecond
 
 // own is this node's status, and its knowledge of the cell.
 func (f *front) own() (status.Node, status.Cell) {
@@ -35,7 +30,7 @@ func (f *front) own() (status.Node, status.Cell) {
 		if copied := p.copied.Load(); copied != nil {
 			n.State, n.Copied, n.ToCopy = status.Copying, copied.done, copied.all
 		}
-		return n, status.Cell{Cell: cell}
+		return n, status.Cell{Cell: nodeapi.Cell}
 	}
 	n.Process = s.Process
 	n.Number, n.Durable, n.Needs = s.Number, s.Durable, s.Durable+1
@@ -59,7 +54,7 @@ func (f *front) own() (status.Node, status.Cell) {
 		n.State = status.Following
 	}
 	return n, status.Cell{
-		Cell: cell, Owner: s.Owner, Epoch: s.Epoch, Number: s.Number, Leader: s.Log.Leader, LogFirst: s.Log.First, LogLast: s.Log.Last, LogBytes: s.Log.Bytes,
+		Cell: nodeapi.Cell, Owner: s.Owner, Epoch: s.Epoch, Number: s.Number, Leader: s.Log.Leader, LogFirst: s.Log.First, LogLast: s.Log.Last, LogBytes: s.Log.Bytes,
 	}
 }
 
@@ -130,27 +125,12 @@ func (f *front) members(ctx context.Context) (all []node.Member) {
 	return all
 }
 
-// ask requests a peer's status.
+// ask requests a peer's own status.
 func (p *part) ask(ctx context.Context, peer roster.Peer) (status.Cluster, error) {
-	return askAlone(ctx, p.net, peer)
+	return p.at(peer).Own(ctx)
 }
 
-func ask(ctx context.Context, client *http.Client, url string) (s status.Cluster, err error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return s, err
-	}
-	answer, err := client.Do(r)
-	if err != nil {
-		return s, err
-	}
-	defer func() { _ = answer.Body.Close() }()
-	if answer.StatusCode != http.StatusOK {
-		var problem struct{ Error string }
-		if json.NewDecoder(io.LimitReader(answer.Body, 1<<20)).Decode(&problem) == nil && problem.Error != "" {
-			return s, fmt.Errorf("%s answers %s: %q", url, answer.Status, problem.Error)
-		}
-		return s, fmt.Errorf("%s answers %s: it is no node of a cluster", url, answer.Status)
-	}
-	return s, json.NewDecoder(io.LimitReader(answer.Body, 1<<20)).Decode(&s)
+// at is a peer that is asked.
+func (p *part) at(peer roster.Peer) nodeapi.Node {
+	return nodeapi.Node{Client: p.net.Client(), URL: p.net.URL(peer.Address)}
 }

@@ -8,33 +8,27 @@ import (
 
 	"godwit.dev/godwit/internal/bootstrap"
 	"godwit.dev/godwit/internal/server/clustered"
+	"godwit.dev/godwit/internal/server/clustered/storecopy"
 )
 
-// Convert is clustered.Convert for the data of godwit dev, for godwit dev --nodes: the store
+// Convert is storecopy.Convert for the data of godwit dev, for godwit dev --nodes: the store
 // moves to the first node's directory.
 func Convert(data string, log *slog.Logger) error {
 	first := filepath.Join(data, "1")
-	if _, err := os.Stat(filepath.Join(first, clustered.StoreName)); err == nil {
-		return fmt.Errorf("%w: in %s", clustered.ErrThere, first)
+	if _, err := os.Stat(filepath.Join(first, storecopy.StoreName)); err == nil {
+		return fmt.Errorf("%w: in %s", storecopy.ErrThere, first)
 	}
-	if err := clustered.Convert(data, log); err != nil {
+	if err := storecopy.Convert(data, log); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(first, 0o700); err != nil {
 		return err
 	}
-	return os.Rename(filepath.Join(data, clustered.StoreName), filepath.Join(first, clustered.StoreName))
+	return os.Rename(filepath.Join(data, storecopy.StoreName), filepath.Join(first, storecopy.StoreName))
 }
 
-// Peers reads the nodes' addresses from a directory of godwit dev --nodes, and the place of
-// their root key.
-func Peers(dir string) (asking *clustered.Asking, rootKey string, err error) {
-	n, err := ReadNode(filepath.Join(dir, nodeFile))
-	if err != nil {
-		return nil, "", err
-	}
-	return n.Asking(), n.RootKey, nil
-}
+// NodeOf reads the configuration of a node in its directory of godwit dev --nodes.
+func NodeOf(dir string) (clustered.Node, error) { return ReadNode(filepath.Join(dir, nodeFile)) }
 
 // CopyRootKey copies the root key of a cluster on one machine to a copy of its data.
 func CopyRootKey(from, to string) error {

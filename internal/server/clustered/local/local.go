@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -25,6 +26,7 @@ import (
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/seal"
 	"godwit.dev/godwit/internal/server/clustered"
+	"godwit.dev/godwit/internal/server/clustered/nodeapi"
 	"godwit.dev/godwit/internal/server/clustered/roster"
 )
 
@@ -230,7 +232,7 @@ func (l *cluster) banner(ctx context.Context, nodes []clustered.Node) {
 	first := nodes[0].Peers[0].URL
 	for {
 		for _, peer := range nodes[0].Peers {
-			s, err := (&clustered.Asking{URL: peer.URL}).Status(ctx)
+			s, err := (nodeapi.Node{Client: http.DefaultClient, URL: peer.URL}).Status(ctx)
 			if err != nil || s.Owner() == "" {
 				continue
 			}

@@ -13,6 +13,7 @@ import (
 	"godwit.dev/godwit/internal/bootstrap"
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/server/clustered"
+	"godwit.dev/godwit/internal/server/clustered/storecopy"
 	"godwit.dev/godwit/internal/store/pebble"
 	"godwit.dev/godwit/internal/store/storetest"
 )
@@ -59,12 +60,12 @@ func TestNodesAreConfigured(t *testing.T) {
 				taken[port] = true
 			}
 		}
-		_, rootKey, err := Peers(filepath.Dir(path))
+		read, err := NodeOf(filepath.Dir(path))
 		if err != nil {
 			t.Fatal(err)
 		}
 		to := t.TempDir()
-		if err := CopyRootKey(rootKey, to); err != nil {
+		if err := CopyRootKey(read.RootKey, to); err != nil {
 			t.Fatal(err)
 		}
 		if got, err := bootstrap.ReadRootKey(filepath.Join(to, bootstrap.DevRootKey)); err != nil || !reflect.DeepEqual(got, key) {
@@ -81,7 +82,7 @@ func TestNodesAreConfigured(t *testing.T) {
 
 func TestWhatDoesNotGo(t *testing.T) {
 	single := t.TempDir()
-	if err := os.Mkdir(filepath.Join(single, clustered.StoreName), 0o700); err != nil {
+	if err := os.Mkdir(filepath.Join(single, storecopy.StoreName), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ dir, listen, says string }{
@@ -107,7 +108,7 @@ func TestConvert(t *testing.T) {
 		t.Errorf("nothing is converted: %v", err)
 	}
 	open := func(dir string) *pebble.Store {
-		st, err := pebble.Open(filepath.Join(dir, clustered.StoreName), pebble.Options{Logger: log, Fatal: func(err error) { t.Error(err) }})
+		st, err := pebble.Open(filepath.Join(dir, storecopy.StoreName), pebble.Options{Logger: log, Fatal: func(err error) { t.Error(err) }})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -120,7 +121,7 @@ func TestConvert(t *testing.T) {
 	if err := Convert(dir, log); err != nil {
 		t.Fatal(err)
 	}
-	if err := Convert(dir, log); !errors.Is(err, clustered.ErrThere) {
+	if err := Convert(dir, log); !errors.Is(err, storecopy.ErrThere) {
 		t.Errorf("converted twice: %v", err)
 	}
 	if _, err := prepared(dir, "localhost:4700"); err != nil {

@@ -36,6 +36,9 @@ type List struct {
 	Vouchers string `json:"vouchers,omitempty"`
 }
 
+// Fewest is the minimum number of nodes that remain: a single one would be no cluster.
+const Fewest = 2
+
 // Member is a node: its name, and its log's address for the others.
 type Member struct {
 	Name  string `json:"name"`

@@ -62,6 +62,10 @@ const (
 	Unreachable = "unreachable"
 )
 
+// SuccessorLag is how many records a node may lag behind the most advanced one to count as one
+// that has all: it may take over at once, and its store may be copied.
+const SuccessorLag = 1000
+
 // Cell is the status of a part of the state.
 type Cell struct {
 	Cell   int    `json:"cell"`

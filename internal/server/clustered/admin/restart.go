@@ -1,38 +1,26 @@
-package clustered
+package admin
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"net/http"
 	"slices"
 	"time"
 
+	"godwit.dev/godwit/internal/server/clustered/nodeapi"
 	"godwit.dev/godwit/internal/server/clustered/roster"
 	"godwit.dev/godwit/internal/server/clustered/status"
 )
 
-// restartPath ends a node gracefully, to be restarted by its supervisor.
-const restartPath = clusterPath + "/restart"
-
 // comeBackTime bounds how long a node may take to end, to be restarted, and to catch up.
 const comeBackTime = 10 * time.Minute
 
-// restart ends the node, as SIGTERM does.
-func (p *part) restart(w http.ResponseWriter, r *http.Request) {
-	if r.Method != http.MethodPost {
-		http.Error(w, "POST only", http.StatusMethodNotAllowed)
-		return
-	}
-	p.log.Info("the node ends, to be started again")
-	p.members.end()
-}
-
 // Restart restarts one node after the other gracefully, the owner of the state last, and waits
-// until each has restarted and caught up. Errors: a node is down before, or does not come back.
-func (a *Asking) Restart(ctx context.Context, line func(string)) error {
-	all, err := a.all(ctx)
+// until each has restarted and caught up, for ten minutes each. Before the first, it waits for
+// twenty seconds until all nodes have all. Errors: a node lacks something before, refuses to end, at
+// once, or does not come back.
+func (c *Client) Restart(ctx context.Context, line func(string)) error {
+	all, err := c.all(ctx)
 	if err != nil {
 		return err
 	}
@@ -40,7 +28,7 @@ func (a *Asking) Restart(ctx context.Context, line func(string)) error {
 	if err != nil {
 		return err
 	}
-	network, err := all.reached()
+	network, err := all.connections()
 	if err != nil {
 		return err
 	}
@@ -48,16 +36,14 @@ func (a *Asking) Restart(ctx context.Context, line func(string)) error {
 	nodes := slices.Clone(s.Nodes)
 	slices.SortStableFunc(nodes, func(x, y status.Node) int { return rankOf(x) - rankOf(y) })
 	for _, n := range nodes {
-		i := slices.IndexFunc(all.Peers, func(p roster.Peer) bool { return p.Name == n.Name })
+		i := slices.IndexFunc(all.peers, func(p roster.Peer) bool { return p.Name == n.Name })
 		if i < 0 {
 			return fmt.Errorf("node %s was added meanwhile", n.Name)
 		}
 		line("Node " + n.Name + " ends, to be started again.")
-		asking, cancel := context.WithTimeout(ctx, handOverTime)
-		unanswered := question(asking, network.Client(), http.MethodPost, network.URL(all.Peers[i].Address)+restartPath, nil)
-		cancel()
-		if connect, ok := errors.AsType[*net.OpError](unanswered); ok && connect.Op == "dial" {
-			return fmt.Errorf("node %s cannot be ended: %w", n.Name, unanswered)
+		unanswered := end(ctx, at(network, all.peers[i]))
+		if _, ok := errors.AsType[*nodeapi.Refusal](unanswered); ok || nodeapi.Refused(unanswered) || nodeapi.NotSent(unanswered) {
+			return fmt.Errorf("node %s does not end: %w", n.Name, unanswered)
 		} // else its end may have cut its answer off
 		s, err := all.awaitWhole(ctx, comeBackTime, func(s *status.Cluster) string {
 			if now := s.Node(n.Name); now.Process == n.Process {
@@ -73,6 +59,17 @@ func (a *Asking) Restart(ctx context.Context, line func(string)) error {
 	return nil
 }
 
+// end has a node end. One that is not reached is asked again, for knowTime.
+func end(ctx context.Context, n nodeapi.Node) error {
+	waiting, cancel := context.WithTimeout(ctx, knowTime)
+	defer cancel()
+	for {
+		if err := n.Restart(ctx); !nodeapi.NotSent(err) || !pause(waiting, look) {
+			return err
+		}
+	}
+}
+
 // rankOf orders the owner last.
 func rankOf(n status.Node) int {
 	if n.State == status.Serving {
@@ -83,15 +80,19 @@ func rankOf(n status.Node) int {
 
 // awaitWhole waits until every node has caught up, or nearly, one of them serves, and lacks
 // reports nothing.
-func (a *Asking) awaitWhole(ctx context.Context, limit time.Duration, lacks func(*status.Cluster) string) (s status.Cluster, err error) {
+func (c *Client) awaitWhole(ctx context.Context, limit time.Duration, lacks func(*status.Cluster) string) (s status.Cluster, err error) {
 	waiting, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	for {
-		s, err = a.Status(ctx)
+		var refused bool
+		s, refused, err = c.status(ctx)
+		if refused {
+			return s, err
+		}
 		if err == nil {
 			why := lacks(&s)
 			for _, n := range s.Nodes {
-				if n.State != status.Serving && n.State != status.Following || n.Lag > successorLag || n.Fresh || n.Process == "" {
+				if n.State != status.Serving && n.State != status.Following || n.Lag > status.SuccessorLag || n.Fresh || n.Process == "" {
 					why = "node " + n.Name + " is " + n.State
 				}
 				if n.LogStopped {
@@ -106,7 +107,7 @@ func (a *Asking) awaitWhole(ctx context.Context, limit time.Duration, lacks func
 			}
 			err = errors.New(why)
 		}
-		if !pause(waiting, changeLook) {
+		if !pause(waiting, look) {
 			return s, err
 		}
 	}

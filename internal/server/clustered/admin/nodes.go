@@ -1,0 +1,91 @@
+package admin
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"godwit.dev/godwit/internal/server/clustered/nodeapi"
+	"godwit.dev/godwit/internal/server/clustered/roster"
+	"godwit.dev/godwit/internal/server/clustered/status"
+)
+
+// AddNode adds a node, written NAME=HOST:PORT, that waits to be added, and returns once it has all
+// and counts. The node that adds it waits for two minutes until it comes, and without bound until
+// it has all. line is called with the progress, here and below.
+func (c *Client) AddNode(ctx context.Context, node string, line func(string)) error {
+	return c.change(ctx, nodeapi.Change{Add: node}, line)
+}
+
+// RemoveNode removes a node permanently, and returns once no other node speaks with it and the log
+// is at all others. The owner of the state hands it over first, for which it has half a minute.
+func (c *Client) RemoveNode(ctx context.Context, node string, line func(string)) error {
+	return c.change(ctx, nodeapi.Change{Remove: node}, line)
+}
+
+// ReplaceNode replaces a node by another. A node that answers is removed after the new one has
+// been added; one that does not, for three seconds, before, so that the number of nodes that may
+// fail does not decrease. It waits as AddNode and RemoveNode do. Broken off, it goes on in the
+// order in which it was begun.
+func (c *Client) ReplaceNode(ctx context.Context, old, node string, line func(string)) error {
+	peers, err := roster.ParsePeers([]string{node})
+	if err != nil {
+		return err
+	}
+	all, err := c.all(ctx)
+	if err != nil {
+		return err
+	}
+	m, err := all.membership(ctx)
+	if err != nil {
+		return err
+	}
+	switch {
+	case !m.Has(old) && !m.HasRemoved(old):
+		return fmt.Errorf("there is no node %s: the nodes are %s", old, strings.Join(m.Names(), ", "))
+	case m.HasRemoved(peers[0].Name):
+		return fmt.Errorf("a node %s was removed before: let the machine in under another name", peers[0].Name)
+	}
+	// What was begun in one order is finished in that.
+	answers := m.Joining == peers[0].Name
+	if !answers && !m.HasRemoved(old) && m.Leaving != old {
+		if answers, err = all.answers(ctx, old); err != nil {
+			return err
+		}
+	}
+	remove := func() error {
+		if m.HasRemoved(old) {
+			return nil
+		}
+		return c.RemoveNode(ctx, old, line)
+	}
+	if !answers {
+		if err := remove(); err != nil {
+			return err
+		}
+	}
+	if !m.Has(peers[0].Name) || m.Joining == peers[0].Name {
+		if err := c.AddNode(ctx, node, line); err != nil {
+			return err
+		}
+	}
+	if answers {
+		return remove()
+	}
+	return nil
+}
+
+// answers reports whether a node answers the others: one that is slow may miss a question.
+func (c *Client) answers(ctx context.Context, name string) (bool, error) {
+	waiting, cancel := context.WithTimeout(ctx, silentTime)
+	defer cancel()
+	for {
+		s, err := c.Status(ctx)
+		if n := s.Node(name); err == nil && n.Name == name && n.State != status.Unreachable {
+			return true, nil
+		}
+		if !pause(waiting, look) {
+			return false, err
+		}
+	}
+}

@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -33,7 +34,7 @@ func (c *Client) change(ctx context.Context, ch nodeapi.Change, line func(string
 			return nil
 		case errors.Is(err, nodeapi.ErrLost):
 			if lost++; lost > mostLost || !pause(ctx, look) {
-				return err
+				return fmt.Errorf("%w: given again, the command goes on", err)
 			}
 			line("The node that changes the nodes does not answer any more, or does not own the state: the next owner is asked.")
 		case lost > 0 && c.done(ctx, ch):

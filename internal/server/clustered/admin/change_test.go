@@ -158,9 +158,7 @@ func TestOwnersEndOfChange(t *testing.T) {
 	within(t, func(t *testing.T, b *bed) {
 		a := b.add("a")
 		a.change = func(int, nodeapi.Change, http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
-		if err := b.client.AddNode(t.Context(), "d=host-d:4570", b.line); !errors.Is(err, nodeapi.ErrLost) {
-			t.Error(err)
-		}
+		wants(t, b.client.AddNode(t.Context(), "d=host-d:4570", b.line), nodeapi.ErrLost.Error(), "given again")
 		if got := strings.Count(a.did(), "add"); got != 4 {
 			t.Errorf("it was asked %d times", got)
 		}

@@ -1,0 +1,94 @@
+package storecopy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"path/filepath"
+	"testing"
+
+	"godwit.dev/godwit/internal/cluster/snapshot"
+	"godwit.dev/godwit/internal/server/clustered/roster"
+	"godwit.dev/godwit/internal/server/clustered/status"
+	"godwit.dev/godwit/internal/store/pebble"
+	"godwit.dev/godwit/internal/store/storetest"
+)
+
+// TestCandidates: a copy is made of a node that has what the log has not, and rather not of one that
+// serves.
+func TestCandidates(t *testing.T) {
+	nodes := map[string]status.Node{
+		"serves":  {State: status.Serving, Number: 5000, Durable: 90, Needs: 91},
+		"follows": {State: status.Following, Number: 4001, Durable: 90, Needs: 91},
+		"full":    {State: status.Following, Number: 5000, Durable: 90, Needs: 91, LogStopped: true},
+		"lags":    {State: status.Following, Number: 3999, Durable: 90, Needs: 91},
+		"trimmed": {State: status.Following, Number: 5000, Durable: 88, Needs: 89},
+		"empty":   {State: status.Following, Durable: 90, Needs: 91},
+		"joining": {State: status.Joining, Number: 5000, Durable: 90},
+	}
+	var peers []roster.Peer
+	for _, name := range []string{"gone", "serves", "follows", "full", "lags", "trimmed", "empty", "joining"} {
+		peers = append(peers, roster.Peer{Name: name})
+	}
+	got := ""
+	for _, c := range Candidates(t.Context(), peers, 90, func(_ context.Context, p roster.Peer) (s status.Cluster, err error) {
+		n, ok := nodes[p.Name]
+		if !ok {
+			return s, errors.New("it does not answer")
+		}
+		s.Nodes = []status.Node{n}
+		return s, nil
+	}) {
+		got += fmt.Sprintf("%s %t %t, ", c.Peer.Name, c.Serves, c.Full)
+	}
+	if want := "follows false false, full false true, serves true false, "; got != want {
+		t.Errorf("got %s\nwant %s", got, want)
+	}
+}
+
+// TestStores: the store of a single node becomes that of a cluster's, once, and the other way
+// round, and one that is no node's is no copy.
+func TestStores(t *testing.T) {
+	data, log := t.TempDir(), slog.New(slog.DiscardHandler)
+	dir := filepath.Join(data, StoreName)
+	if err := Convert(data, log); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("nothing is converted: %v", err)
+	}
+	open := func() *pebble.Store {
+		st, err := pebble.Open(dir, pebble.Options{Logger: log, Fatal: func(err error) { t.Error(err) }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return st
+	}
+	st := open()
+	if err := errors.Join(st.Apply(true, storetest.Sets("k", "v")), st.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if err := Verify(dir, log); !errors.Is(err, snapshot.ErrUnfit) {
+		t.Errorf("the store of a single node as a copy: %v", err)
+	}
+	for range 2 {
+		if err := Convert(data, log); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := Verify(dir, log); err != nil {
+		t.Errorf("the store of a node as a copy: %v", err)
+	}
+	if err := Standalone(dir, log); err != nil {
+		t.Error(err)
+	}
+	if err := Verify(dir, log); !errors.Is(err, snapshot.ErrUnfit) {
+		t.Errorf("the store of a single node as a copy: %v", err)
+	}
+	st = open()
+	if v, ok, err := st.Get(nil, []byte("k")); err != nil || !ok || string(v) != "v" {
+		t.Errorf("it has %q, %v, %v", v, ok, err)
+	}
+	if err := st.Close(); err != nil {
+		t.Error(err)
+	}
+}

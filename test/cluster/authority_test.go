@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"strings"
@@ -152,8 +153,10 @@ func (m *machines) greets(certificate tls.Certificate, want bool) {
 			continue
 		}
 		address := fmt.Sprintf("127.0.0.1:%d", m.peers(node)+1)
-		c, err := tls.Dial("tcp", address, &tls.Config{Certificates: []tls.Certificate{certificate}, InsecureSkipVerify: true})
+		dialer := &net.Dialer{Timeout: testTimeout}
+		c, err := tls.DialWithDialer(dialer, "tcp", address, &tls.Config{Certificates: []tls.Certificate{certificate}, InsecureSkipVerify: true})
 		if err == nil {
+			_ = c.SetDeadline(time.Now().Add(testTimeout))
 			_, err = fmt.Fprintf(c, "GET /_godwit/v1/cluster?local=1 HTTP/1.1\r\nHost: x\r\n\r\n")
 			text := make([]byte, 64)
 			if err == nil {
@@ -180,6 +183,12 @@ func (m *machines) broken(at string, args ...string) {
 	if err := cmd.Start(); err != nil {
 		m.t.Fatal(err)
 	}
+	defer func() {
+		_ = cmd.Process.Kill() // fails if it has ended
+		if m.t.Failed() {
+			m.t.Logf("%v told:\n%s", args, told.String())
+		}
+	}()
 	m.eventually(at, func(status) bool { return strings.Contains(told.String(), at) })
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()

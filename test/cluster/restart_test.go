@@ -135,16 +135,5 @@ func (m *machines) holds(s *senders) {
 	for n := range s.sent.Load() {
 		want[fmt.Sprint(n+1)] = true
 	}
-	for over := time.Now().Add(testTimeout); len(want) > 0 && time.Now().Before(over); {
-		got, err := m.client("b", m.key.SecretAccessKey).ReceiveMessage(m.t.Context(), &sqs.ReceiveMessageInput{QueueUrl: &s.queue, MaxNumberOfMessages: 10, WaitTimeSeconds: 1, VisibilityTimeout: 600})
-		if err != nil {
-			m.t.Fatal(err)
-		}
-		for _, message := range got.Messages {
-			delete(want, *message.Body)
-		}
-	}
-	if len(want) > 0 {
-		m.t.Errorf("of %d messages %d are missing", s.sent.Load(), len(want))
-	}
+	receiveAll(m.t, m.client("b", m.key.SecretAccessKey), &s.queue, want)
 }

@@ -39,7 +39,7 @@ type attacker interface {
 	prepare(t *testing.T)
 	attack(ctx context.Context, clients *sync.WaitGroup)
 	worked(lives int) error // nil: it has done enough for so many lives to prove something
-	check(t *testing.T) // once the server is not killed any more
+	check(t *testing.T)     // once the server is not killed any more
 }
 
 // TestKill9 kills the server at random moments while clients send, publish, receive,

@@ -176,6 +176,14 @@ func (s status) serving() *nodeStatus {
 	return nil
 }
 
+// epoch counts the owners of the state so far.
+func (s status) epoch() uint64 {
+	if len(s.Cells) == 0 {
+		return 0
+	}
+	return s.Cells[0].Epoch
+}
+
 // whole reports that every node is there and has all there is.
 func (s status) whole() bool {
 	for _, n := range s.Nodes {

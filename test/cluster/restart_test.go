@@ -114,12 +114,15 @@ func TestRestartCommand(t *testing.T) {
 	told := m.change("restart")
 	stop()
 	t.Log(told)
+	after := m.eventually("all nodes follow", status.whole)
+	// An owner that the machine has held up for long may have been replaced before its turn.
+	once := after.epoch() == before.epoch()+1
 	for i, line := range strings.Split(told, "\n") {
-		if ends := strings.HasSuffix(line, "ends, to be started again."); ends != (i%2 == 0) || i == 4 && !strings.HasPrefix(line, "Node "+owner) {
+		if ends := strings.HasSuffix(line, "ends, to be started again."); ends != (i%2 == 0) || once && i == 4 && !strings.HasPrefix(line, "Node "+owner) {
 			t.Errorf("%q is told; %s owned the state", line, owner)
 		}
 	}
-	after := m.eventually("all nodes follow", status.whole)
+	t.Logf("the owner changed from epoch %d to %d", before.epoch(), after.epoch())
 	for i, n := range before.Nodes {
 		if n.PID == after.Nodes[i].PID {
 			t.Errorf("node %s was not started again", n.Name)

@@ -141,8 +141,8 @@ full: ## what make test has small, or without the race detector, at full size, a
 programs: export PATH := $(CURDIR)/bin/tools:$(PATH)
 programs: ## what needs programs that are not Go's; the end names what was skipped
 	@mkdir -p bin; rm -f bin/skipped; touch bin/skipped
-	GODWIT_PROGRAMS=1 GODWIT_SKIPPED=$(CURDIR)/bin/skipped $(GO) test -count=1 -timeout 30m $(call tests-of,programs)
-	cd test/clients && GODWIT_PROGRAMS=1 $(GO) test -count=1 -timeout 35m
+	GODWIT_PROGRAMS=1 GODWIT_SKIPPED=$(CURDIR)/bin/skipped $(GO) test -count=1 -timeout 60m $(call tests-of,programs)
+	cd test/clients && GODWIT_PROGRAMS=1 $(GO) test -count=1 -timeout 60m
 	cd test/console && GODWIT_PROGRAMS=1 $(GO) test -count=1 -timeout 25m
 	cd test/deployed && GODWIT_PROGRAMS=1 GODWIT_SKIPPED=$(CURDIR)/bin/skipped $(GO) test -count=1 -timeout 25m
 	@sed 's/^/SKIPPED /' bin/skipped

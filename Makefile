@@ -107,10 +107,10 @@ unit:
 	@$(MAKE) --no-print-directory -j raced unraced
 
 unraced: # the linter has vetted all of it
-	$(GO) test -p $(AT_ONCE) -vet=off -timeout 20m $$($(GO) list $(LONG) $(PACKAGES) | grep -E '$(PURE)|$(calm)')
+	$(GO) test -p $(AT_ONCE) -vet=off -timeout 40m $$($(GO) list $(LONG) $(PACKAGES) | grep -E '$(PURE)|$(calm)')
 
 raced:
-	$(GO) test -race -p $(AT_ONCE) -vet=off -timeout 20m $$($(GO) list $(LONG) $(PACKAGES) | grep -vE '$(PURE)|$(calm)')
+	$(GO) test -race -p $(AT_ONCE) -vet=off -timeout 40m $$($(GO) list $(LONG) $(PACKAGES) | grep -vE '$(PURE)|$(calm)')
 
 drive:
 	@$(MAKE) --no-print-directory -j driven modules
@@ -125,26 +125,26 @@ server:
 driven modules: built = GODWIT_BINARY="$$(echo $(CURDIR)/bin/test/*/godwit)"
 
 driven: server
-	$(built) $(GO) test -p $(AT_ONCE) -vet=off -timeout 20m $(DRIVE) $(DRIVERS)
+	$(built) $(GO) test -p $(AT_ONCE) -vet=off -timeout 40m $(DRIVE) $(DRIVERS)
 
 modules: server
-	@for m in $(MODULES); do echo "cd $$m && $(GO) test -vet=off -timeout 20m ."; (cd "$$m" && $(built) $(GO) test -vet=off -timeout 20m .) || exit 1; done
+	@for m in $(MODULES); do echo "cd $$m && $(GO) test -vet=off -timeout 40m ."; (cd "$$m" && $(built) $(GO) test -vet=off -timeout 40m .) || exit 1; done
 
 # GODWIT_SOAK_TIME (1m) is how long each campaign goes on, and SOAKFLAGS may be
 # -race, or -run of some.
 SOAKFLAGS ?=
 
 full: ## what make test has small, or without the race detector, at full size, and with it
-	CGO_ENABLED=0 GODWIT_FULL=1 $(GO) test -count=1 -vet=off -timeout 20m $(FULL)
-	$(GO) test -race -vet=off -timeout 20m $$($(GO) list $(PACKAGES) | grep -E '$(calm)')
+	CGO_ENABLED=0 GODWIT_FULL=1 $(GO) test -count=1 -vet=off -timeout 40m $(FULL)
+	$(GO) test -race -vet=off -timeout 40m $$($(GO) list $(PACKAGES) | grep -E '$(calm)')
 
 programs: export PATH := $(CURDIR)/bin/tools:$(PATH)
 programs: ## what needs programs that are not Go's; the end names what was skipped
 	@mkdir -p bin; rm -f bin/skipped; touch bin/skipped
-	GODWIT_PROGRAMS=1 GODWIT_SKIPPED=$(CURDIR)/bin/skipped $(GO) test -count=1 -timeout 30m $(call tests-of,programs)
-	cd test/clients && GODWIT_PROGRAMS=1 $(GO) test -count=1 -timeout 35m
-	cd test/console && GODWIT_PROGRAMS=1 $(GO) test -count=1 -timeout 25m
-	cd test/deployed && GODWIT_PROGRAMS=1 GODWIT_SKIPPED=$(CURDIR)/bin/skipped $(GO) test -count=1 -timeout 25m
+	GODWIT_PROGRAMS=1 GODWIT_SKIPPED=$(CURDIR)/bin/skipped $(GO) test -count=1 -timeout 60m $(call tests-of,programs)
+	cd test/clients && GODWIT_PROGRAMS=1 $(GO) test -count=1 -timeout 60m
+	cd test/console && GODWIT_PROGRAMS=1 $(GO) test -count=1 -timeout 40m
+	cd test/deployed && GODWIT_PROGRAMS=1 GODWIT_SKIPPED=$(CURDIR)/bin/skipped $(GO) test -count=1 -timeout 40m
 	@sed 's/^/SKIPPED /' bin/skipped
 
 pictures: ## of each page of the console, for docs/console.md; needs Chromium

@@ -31,6 +31,8 @@ import (
 // patience bounds every wait for something that should be quick.
 const patience = 2 * time.Minute
 
+func init() { http.DefaultClient.Timeout = patience }
+
 const (
 	mail   = "ana@example.com"
 	number = "+15555550100"

@@ -22,6 +22,8 @@ import (
 // patience bounds every wait for something that should be quick.
 const patience = 2 * time.Minute
 
+func init() { http.DefaultClient.Timeout = patience }
+
 // build gives the server and one of the example's programs.
 func build(t *testing.T, program string) (godwit, path string) {
 	t.Helper()

@@ -71,7 +71,9 @@ func (c *celery) command(ctx context.Context, args ...string) *exec.Cmd {
 // ask runs client.py.
 func (c *celery) ask(t *testing.T, args ...string) string {
 	t.Helper()
-	out, err := c.command(t.Context(), append([]string{"client.py"}, args...)...).CombinedOutput()
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
+	defer cancel()
+	out, err := c.command(ctx, append([]string{"client.py"}, args...)...).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %v\n%s", args, err, out)
 	}

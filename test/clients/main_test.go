@@ -62,6 +62,7 @@ func run(m *testing.M) int {
 		return 1
 	}
 	serverURL = started
+	http.DefaultClient.Timeout = 5 * time.Minute // what is never answered fails its own test
 	code := m.Run()
 	logged := stop()
 	if code != 0 {

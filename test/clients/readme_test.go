@@ -360,7 +360,10 @@ func (r *reader) lacks(t *testing.T, text string) string {
 		if os.Getenv("GODWIT_PROGRAMS") == "" {
 			return "needs " + program.name
 		}
-		cmd := exec.CommandContext(t.Context(), "bash", "-c", program.check)
+		ctx, cancel := context.WithTimeout(t.Context(), testTimeout) // some ask servers on the network
+		defer cancel()
+		cmd := exec.CommandContext(ctx, "bash", "-c", program.check)
+		cmd.WaitDelay = time.Second
 		cmd.Env = r.env
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return fmt.Sprintf("%s: %v %s", program.check, err, lastLines(string(out)))

@@ -43,6 +43,10 @@ func (p *pairs) send(ctx context.Context, t *testing.T, c *cluster, worker int) 
 		p.mu.Lock()
 		p.acked[worker]++
 		p.mu.Unlock()
+		select { // all of it is read again, twice
+		case <-ctx.Done():
+		case <-time.After(10 * time.Millisecond):
+		}
 	}
 }
 
@@ -60,9 +64,12 @@ func (p *pairs) of(t *testing.T, c *cluster, node int, queue string) (counts [no
 	}
 	var seen [nodes]bits
 	for over := time.Now().Add(testTimeout); left > 0; {
-		got, err := client.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: &queue, MaxNumberOfMessages: 10, WaitTimeSeconds: 1, VisibilityTimeout: 600})
-		if err != nil || time.Now().After(over) {
+		got, err := client.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: &queue, MaxNumberOfMessages: 10, WaitTimeSeconds: 1, VisibilityTimeout: 1800})
+		if err != nil || len(got.Messages) == 0 && time.Now().After(over) {
 			t.Fatalf("%d messages do not come: %v", left, err)
+		}
+		if len(got.Messages) > 0 {
+			over = time.Now().Add(testTimeout)
 		}
 		for _, m := range got.Messages {
 			from, number := cut(*m.Body)

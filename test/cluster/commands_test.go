@@ -1,6 +1,7 @@
 package cluster_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"godwit.dev/godwit/test/programs"
 	"godwit.dev/godwit/test/readme"
@@ -55,7 +57,9 @@ func oneMachine(t *testing.T, try, convert, backups []string) {
 	url := fmt.Sprintf("http://127.0.0.1:%d", port)
 	command := func(line string, replace ...string) *exec.Cmd {
 		line = strings.NewReplacer(append(replace, "127.0.0.1:4566", fmt.Sprint("127.0.0.1:", port), "127.0.0.1:4567", fmt.Sprint("127.0.0.1:", port+1))...).Replace(line)
-		cmd := exec.Command("bash", "-c", line)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*testTimeout)
+		t.Cleanup(cancel)
+		cmd := exec.CommandContext(ctx, "bash", "-c", line)
 		cmd.Dir, cmd.Env = dir, append(os.Environ(), pathWithGodwit(), "GODWIT_ENDPOINT="+url)
 		return cmd
 	}
@@ -153,8 +157,11 @@ func (m *machines) types(node, line string) string {
 		m.t.Fatalf("what does %s leave out?", line)
 	}
 	if !strings.HasPrefix(line, "godwit serve") {
-		cmd := exec.Command("bash", "-c", line)
+		ctx, cancel := context.WithTimeout(m.t.Context(), 5*testTimeout)
+		defer cancel()
+		cmd := exec.CommandContext(ctx, "bash", "-c", line)
 		cmd.Env = append(os.Environ(), pathWithGodwit())
+		cmd.WaitDelay = 10 * time.Second // for what it has started
 		var failure strings.Builder
 		cmd.Stderr = &failure
 		out, err := cmd.Output()
@@ -178,8 +185,7 @@ func (m *machines) types(node, line string) string {
 func (m *machines) ends(node string) {
 	m.t.Helper()
 	_ = m.running[node].Process.Signal(syscall.SIGTERM)
-	_ = m.running[node].Wait() // how it ended is in its output
-	delete(m.running, node)
+	m.ended(node)
 }
 
 // pathWithGodwit is PATH with the server under test.

@@ -21,20 +21,13 @@ func single(t *testing.T, port int, data string) (*cluster, func()) {
 	t.Helper()
 	c := &cluster{t: t, port: port, over: make(chan struct{})}
 	c.cmd = exec.Command(binary, "dev", "--listen", fmt.Sprintf("127.0.0.1:%d", port), "--data", data)
-	c.cmd.Stdout, c.cmd.Stderr = &c.out, &c.out
-	if err := c.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go func() {
-		_ = c.cmd.Wait()
-		close(c.over)
-	}()
+	c.run()
 	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		if answer, err := http.Get(c.url(0) + "/_godwit/ready"); err == nil {
+		if answer, err := bounded.Get(c.url(0) + "/_godwit/ready"); err == nil {
 			answer.Body.Close()
 			if answer.StatusCode == http.StatusOK {
 				return c, c.stop
@@ -43,8 +36,7 @@ func single(t *testing.T, port int, data string) (*cluster, func()) {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			_ = c.cmd.Process.Kill()
-			t.Fatalf("the server does not answer:\n%s", c.out.String())
+			t.Fatalf("the server does not answer within %v", testTimeout)
 		}
 	}
 }

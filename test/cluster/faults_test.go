@@ -75,13 +75,5 @@ func TestRestart(t *testing.T) {
 	fill("before a stop ")
 	c.stop()
 	c = start(t, port, data)
-	for len(want) > 0 {
-		got, err := c.client(2).ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: out.QueueUrl, MaxNumberOfMessages: 10, WaitTimeSeconds: 1})
-		if err != nil || len(got.Messages) == 0 {
-			t.Fatalf("%d messages are missing, %v", len(want), err)
-		}
-		for _, m := range got.Messages {
-			delete(want, *m.Body)
-		}
-	}
+	receiveAll(t, c.client(2), out.QueueUrl, want)
 }

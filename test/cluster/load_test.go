@@ -105,14 +105,17 @@ func (b *books) came(l *ledgerOf, what string, i int) (first bool) {
 	return true
 }
 
-// missing are those that were acknowledged and have not come, up to a few.
-func (b *books) missing() (out []string) {
+// missing are those that were acknowledged and have not come: how many, and a few of them.
+func (b *books) missing() (n int, some []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	look := func(what string, l *ledgerOf) {
 		for i := range l.tried {
-			if len(out) < 10 && l.acked.has(i) && !l.received.has(i) {
-				out = append(out, fmt.Sprint(what, " ", i))
+			if !l.acked.has(i) || l.received.has(i) {
+				continue
+			}
+			if n++; len(some) < 10 {
+				some = append(some, fmt.Sprint(what, " ", i))
 			}
 		}
 	}
@@ -122,7 +125,7 @@ func (b *books) missing() (out []string) {
 	for group, l := range b.fifo {
 		look(group, l)
 	}
-	return out
+	return n, some
 }
 
 // served is a cluster that clients reach.
@@ -163,8 +166,8 @@ func newLoad(t *testing.T, c served, size int) *load {
 	l.end = sync.OnceFunc(func() { close(l.empty) })
 	t.Cleanup(func() { // of a test that was broken off
 		if t.Failed() {
-			missing := l.missing()
-			l.note(func() { t.Logf("%s; acknowledged and not received are, among others, %q", l, missing) })
+			n, missing := l.missing()
+			l.note(func() { t.Logf("%s; acknowledged and not received are %d, such as %q", l, n, missing) })
 		}
 		l.enough()
 		l.end()
@@ -436,11 +439,17 @@ func (l *load) sent() (n int) {
 func (l *load) runOut() {
 	l.t.Helper()
 	l.enough()
-	l.working.Wait()
-	l.c.eventually("all that was acknowledged comes out", func(status) bool { return len(l.missing()) == 0 })
+	l.ends("senders", &l.working)
+	for n, _ := l.missing(); n > 0; { // as fast as this machine does it
+		before := n
+		l.c.eventually(fmt.Sprintf("of %d messages that were acknowledged half come out", before), func(status) bool {
+			n, _ = l.missing()
+			return n <= before/2
+		})
+	}
 	l.end()
-	l.receiving.Wait()
-	l.checking.Wait()
+	l.ends("receivers", &l.receiving)
+	l.ends("checks of groups", &l.checking)
 	for group, history := range l.history {
 		l.check(group, history)
 	}
@@ -448,6 +457,21 @@ func (l *load) runOut() {
 		l.t.Error(what)
 	}
 	l.t.Log(l.String())
+}
+
+// ends waits for those that are to end.
+func (l *load) ends(what string, all *sync.WaitGroup) {
+	l.t.Helper()
+	over := make(chan struct{})
+	go func() {
+		all.Wait()
+		close(over)
+	}()
+	select {
+	case <-over:
+	case <-time.After(3 * testTimeout): // a request may be tried again, and be bounded each time
+		l.t.Fatalf("%s do not end within %v", what, 3*testTimeout)
+	}
 }
 
 // String is the ledger.

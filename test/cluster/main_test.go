@@ -10,11 +10,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
+	"slices"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -111,22 +113,29 @@ func start(t *testing.T, port int, data string, flags ...string) *cluster {
 func startBy(t *testing.T, port int, cmd *exec.Cmd) *cluster {
 	t.Helper()
 	c := &cluster{t: t, port: port, cmd: cmd, over: make(chan struct{})}
+	c.run()
+	c.eventually("a node serves", func(s status) bool { return s.serving() != nil })
+	return c
+}
+
+// run starts the process, and ends it with the test.
+func (c *cluster) run() {
+	c.t.Helper()
 	c.cmd.Stdout, c.cmd.Stderr = &c.out, &c.out
+	c.cmd.WaitDelay = testTimeout // for its output, which a process that it has started may hold open
 	if err := c.cmd.Start(); err != nil {
-		t.Fatal(err)
+		c.t.Fatal(err)
 	}
 	go func() {
 		_ = c.cmd.Wait()
 		close(c.over)
 	}()
-	t.Cleanup(func() {
+	c.t.Cleanup(func() {
 		c.stop()
-		if t.Failed() {
-			t.Logf("what the nodes told:\n%s", c.out.String())
+		if c.t.Failed() {
+			c.t.Logf("what the nodes told:\n%s", c.out.String())
 		}
 	})
-	c.eventually("a node serves", func(s status) bool { return s.serving() != nil })
-	return c
 }
 
 // stop ends all nodes, as Ctrl-C does.
@@ -165,6 +174,14 @@ func (s status) serving() *nodeStatus {
 		}
 	}
 	return nil
+}
+
+// epoch counts the owners of the state so far.
+func (s status) epoch() uint64 {
+	if len(s.Cells) == 0 {
+		return 0
+	}
+	return s.Cells[0].Epoch
 }
 
 // whole reports that every node is there and has all there is.
@@ -211,14 +228,45 @@ func (c *cluster) eventually(what string, stands func(status) bool) status {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			c.t.Fatalf("%s: not within %v; last: %+v\n%s", what, testTimeout, s, c.out.String())
+			c.t.Fatalf("%s: not within %v; last: %+v", what, testTimeout, s)
 		}
 	}
+}
+
+// bounded is the HTTP client of all others: a request that a node never answers fails, and does
+// not end the test with go test's time. Its connections serve all, however many clients there are.
+var bounded = &http.Client{Timeout: testTimeout, Transport: &http.Transport{MaxIdleConnsPerHost: 100, IdleConnTimeout: time.Minute}}
+
+// receiveAll receives from a queue until all that is wanted has come, or nothing new for long:
+// how long all of it takes depends on how much was sent, and on the machine. It returns what
+// else came, or came again.
+func receiveAll(t *testing.T, client *sqs.Client, queue *string, want map[string]bool) (others []string) {
+	t.Helper()
+	for over := time.Now().Add(testTimeout); len(want) > 0; {
+		got, err := client.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: queue, MaxNumberOfMessages: 10, WaitTimeSeconds: 2, VisibilityTimeout: 1800})
+		if err != nil {
+			t.Fatalf("%d messages are missing: %v", len(want), err)
+		}
+		before := len(want)
+		for _, m := range got.Messages {
+			if !want[*m.Body] {
+				others = append(others, *m.Body)
+			}
+			delete(want, *m.Body)
+		}
+		if len(want) < before {
+			over = time.Now().Add(testTimeout)
+		} else if time.Now().After(over) {
+			t.Fatalf("%d messages are missing, such as %q", len(want), slices.Sorted(maps.Keys(want))[0])
+		}
+	}
+	return others
 }
 
 // client is an SDK's client of one node, which tries again as SDKs do.
 func (c *cluster) client(node int) *sqs.Client {
 	return sqs.New(sqs.Options{
+		HTTPClient:   bounded,
 		BaseEndpoint: aws.String(c.url(node)), Region: "us-east-1", Credentials: credentials.NewStaticCredentialsProvider("test", "test", ""),
 		RetryMaxAttempts: c.attempts,
 	})

@@ -122,18 +122,7 @@ func TestNodesChange(t *testing.T) {
 	for n := range sent.Load() {
 		want[fmt.Sprint(n+1)] = true
 	}
-	for over := time.Now().Add(testTimeout); len(want) > 0 && time.Now().Before(over); {
-		got, err := m.client(other, m.key.SecretAccessKey).ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: out.QueueUrl, MaxNumberOfMessages: 10, WaitTimeSeconds: 2, VisibilityTimeout: 600})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, message := range got.Messages {
-			delete(want, *message.Body)
-		}
-	}
-	if len(want) > 0 {
-		t.Errorf("of %d messages %d are missing", sent.Load(), len(want))
-	}
+	receiveAll(t, m.client(other, m.key.SecretAccessKey), out.QueueUrl, want)
 	t.Logf("%d messages were sent meanwhile", sent.Load())
 }
 
@@ -148,12 +137,13 @@ func (m *machines) asks(args []string) []string {
 	return append(append([]string{"cluster"}, args...), "--dir", m.path("identity-a"), "--node", "a", "--from", m.address("a"))
 }
 
-// change changes the nodes, and returns what is reported of it.
+// change changes the nodes, which takes as many steps as there are nodes, and returns what is
+// reported of it.
 func (m *machines) change(args ...string) string {
 	m.t.Helper()
-	out, err := m.godwit(m.asks(args)...)
+	out, err := m.within(4*testTimeout, m.asks(args)...)
 	if err != nil {
-		m.t.Fatalf("%v\n%s\n%s", err, out, m.out.String())
+		m.t.Fatalf("%v\n%s", err, out)
 	}
 	return out
 }
@@ -193,7 +183,12 @@ func (m *machines) ended(node string) {
 	case <-time.After(testTimeout):
 		m.t.Errorf("node %s did not end", node)
 		_ = cmd.Process.Signal(syscall.SIGQUIT)
-		<-over
+		select {
+		case <-over: // its output says what it waits for
+		case <-time.After(10 * time.Second):
+			_ = cmd.Process.Kill()
+			<-over
+		}
 	}
 	delete(m.running, node)
 }

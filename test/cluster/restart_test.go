@@ -114,12 +114,15 @@ func TestRestartCommand(t *testing.T) {
 	told := m.change("restart")
 	stop()
 	t.Log(told)
+	after := m.eventually("all nodes follow", status.whole)
+	// An owner that the machine has held up for long may have been replaced before its turn.
+	once := after.epoch() == before.epoch()+1
 	for i, line := range strings.Split(told, "\n") {
-		if ends := strings.HasSuffix(line, "ends, to be started again."); ends != (i%2 == 0) || i == 4 && !strings.HasPrefix(line, "Node "+owner) {
+		if ends := strings.HasSuffix(line, "ends, to be started again."); ends != (i%2 == 0) || once && i == 4 && !strings.HasPrefix(line, "Node "+owner) {
 			t.Errorf("%q is told; %s owned the state", line, owner)
 		}
 	}
-	after := m.eventually("all nodes follow", status.whole)
+	t.Logf("the owner changed from epoch %d to %d", before.epoch(), after.epoch())
 	for i, n := range before.Nodes {
 		if n.PID == after.Nodes[i].PID {
 			t.Errorf("node %s was not started again", n.Name)
@@ -135,16 +138,5 @@ func (m *machines) holds(s *senders) {
 	for n := range s.sent.Load() {
 		want[fmt.Sprint(n+1)] = true
 	}
-	for over := time.Now().Add(testTimeout); len(want) > 0 && time.Now().Before(over); {
-		got, err := m.client("b", m.key.SecretAccessKey).ReceiveMessage(m.t.Context(), &sqs.ReceiveMessageInput{QueueUrl: &s.queue, MaxNumberOfMessages: 10, WaitTimeSeconds: 1, VisibilityTimeout: 600})
-		if err != nil {
-			m.t.Fatal(err)
-		}
-		for _, message := range got.Messages {
-			delete(want, *message.Body)
-		}
-	}
-	if len(want) > 0 {
-		m.t.Errorf("of %d messages %d are missing", s.sent.Load(), len(want))
-	}
+	receiveAll(m.t, m.client("b", m.key.SecretAccessKey), &s.queue, want)
 }

@@ -76,7 +76,7 @@ type delivery struct {
 }
 
 func (c *cluster) delivery(subscription, message string) (found delivery) {
-	answer, err := http.Get(c.url(1) + "/_godwit/deliveries?subscription=" + url.QueryEscape(subscription))
+	answer, err := bounded.Get(c.url(1) + "/_godwit/deliveries?subscription=" + url.QueryEscape(subscription))
 	if err != nil {
 		return found
 	}
@@ -99,10 +99,11 @@ func TestDeliveriesGoOn(t *testing.T) {
 	programs.Allow(t)
 	hook := &endpoint{attempts: map[string][]time.Time{}, changed: make(chan struct{})}
 	at := httptest.NewServer(hook)
-	defer at.Close()
+	t.Cleanup(at.Close) // behind the nodes: until then they may hold a request
 	c := start(t, freePorts(t), t.TempDir(), "--jitter", "0")
 	c.eventually("all nodes follow", status.whole)
 	client := sns.New(sns.Options{
+		HTTPClient:   bounded,
 		BaseEndpoint: aws.String(c.url(1)), Region: "us-east-1", Credentials: credentials.NewStaticCredentialsProvider("test", "test", ""), RetryMaxAttempts: 10,
 	})
 	topic, err := client.CreateTopic(t.Context(), &sns.CreateTopicInput{Name: aws.String("orders")})

@@ -40,7 +40,7 @@ func earlier(t *testing.T, commit string) string {
 		t.Fatal(err)
 	}
 	program := filepath.Join(dir, "godwit-earlier")
-	build := exec.Command("go", "build", "-pgo=off", "-ldflags=-w", "-buildvcs=false", "-o", program, "./cmd/godwit")
+	build := exec.Command("go", "build", "-trimpath", "-pgo=off", "-ldflags=-w", "-buildvcs=false", "-o", program, "./cmd/godwit")
 	build.Dir = dir
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("the program of %s: %v\n%s", commit[:8], err, out)

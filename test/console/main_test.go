@@ -46,6 +46,7 @@ var (
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
+	http.DefaultClient.Timeout = 10 * time.Minute // what is never answered fails its own test
 	if os.Getenv("GODWIT_PROGRAMS") == "" {
 		missing = "needs installed programs: make test-all, or GODWIT_PROGRAMS=1"
 		return m.Run()

@@ -4,11 +4,13 @@ package deployed_test
 
 import (
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"sync"
 	"testing"
+	"time"
 )
 
 // binary is the server under test, and scratch a directory that goes after the tests.
@@ -17,6 +19,7 @@ var binary, scratch string
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
+	http.DefaultClient.Timeout = 5 * time.Minute // what is never answered fails its own test
 	var err error
 	if scratch, err = os.MkdirTemp("", "godwit-deployed-"); err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -43,13 +43,13 @@ func TestBackupKilled(t *testing.T) {
 		t.Fatalf("a stranger gets a backup: %s", out)
 	}
 
-	begun := func() (bool, error) {
-		_, err := os.Stat(filepath.Join(dir, "incomplete.json"))
-		return err == nil, err
-	}
 	done := func() bool {
 		_, err := os.Stat(filepath.Join(dir, "backup.sha256"))
 		return err == nil
+	}
+	begun := func() (bool, error) {
+		_, err := os.Stat(filepath.Join(dir, "incomplete.json"))
+		return err == nil || done(), err
 	}
 	client := p.run("backup", "--endpoint", s.base, dir)
 	if err := client.Start(); err != nil {
@@ -108,7 +108,7 @@ func TestBackupKilled(t *testing.T) {
 		Region: region, BaseEndpoint: &s.base, HTTPClient: whole{s.http}, Credentials: credentials.NewStaticCredentialsProvider(p.AccessKeyID, p.SecretAccessKey, ""),
 	})
 	got := 0
-	for {
+	for got <= messages {
 		out, err := c.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: aws.String(s.base + "/000000000000/q"), VisibilityTimeout: 3600, MaxNumberOfMessages: 1})
 		if err != nil {
 			t.Fatal(err)

@@ -69,6 +69,7 @@ func besiege(t *testing.T, seen *sightings, begin func() *process, target func(p
 	to := target(p)
 	for range rounds {
 		var clients sync.WaitGroup
+		before := len(kept)
 		ctx, cancel := context.WithCancel(t.Context())
 		for w := range writers {
 			clients.Go(func() {
@@ -87,13 +88,15 @@ func besiege(t *testing.T, seen *sightings, begin func() *process, target func(p
 			})
 		}
 		pass(ctx, 400*time.Millisecond)
+		eventually(t, "messages are acknowledged", func() (bool, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			return len(kept) > before, nil
+		})
 		p.kill()
 		cancel()
 		clients.Wait()
 		p = begin()
-	}
-	if len(kept) == 0 {
-		t.Fatal("nothing was acknowledged")
 	}
 	eventually(t, "all that was acknowledged is sent", func() (bool, error) {
 		for _, body := range kept {

@@ -21,7 +21,7 @@ import (
 func pasted(t *testing.T, dir, addr string, replace ...string) readme.Shell {
 	t.Helper()
 	return readme.Shell{
-		Dir: dir, Address: addr, Within: 5 * time.Minute, Replace: strings.NewReplacer(replace...),
+		Dir: dir, Address: addr, Within: 10 * time.Minute, Replace: strings.NewReplacer(replace...),
 		Env: []string{
 			"PATH=" + filepath.Dir(binary) + string(filepath.ListSeparator) + os.Getenv("PATH"), "GODWIT_ENDPOINT=http://" + addr,
 			"HOME=" + dir, isolationVariable(),

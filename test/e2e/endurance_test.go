@@ -88,7 +88,8 @@ func newEndurance(t *testing.T) *endurance {
 	e.diskTest = &diskTest{data: filepath.Join(dir, "data"), acked: map[string]bool{}}
 	e.process = startAt(t, freeAddress(t), e.data, e.flags()...)
 	e.queue = e.createQueue(t, "heap")
-	e.work, e.keep = e.createQueue(t, "work"), e.createQueue(t, "keep")
+	// What is restored of keep is received once, however long that takes.
+	e.work, e.keep = e.createQueue(t, "work"), e.createQueue(t, "keep", "VisibilityTimeout", "3600")
 	e.news = e.createTopic(t, "news")
 	e.subscribe(t, e.news, "sqs", queueARN("work"), "RawMessageDelivery", "true")
 	e.hook = newSink(t, nil)
@@ -256,7 +257,7 @@ func (e *endurance) consume(ctx context.Context, wait int) (n int, err error) {
 func (e *endurance) drain(t *testing.T) {
 	t.Helper()
 	eventually(t, "work is done", func() (bool, error) {
-		for {
+		for began := time.Now(); time.Since(began) < testTimeout; {
 			n, err := e.consume(t.Context(), 0)
 			if err != nil {
 				t.Fatal(err)
@@ -294,7 +295,9 @@ func (e *endurance) drain(t *testing.T) {
 // command runs the binary.
 func (e *endurance) command(t *testing.T, status int, args ...string) string {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), binary, args...)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*testTimeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, binary, args...)
 	out, _ := cmd.CombinedOutput() // its status is looked at
 	if got := cmd.ProcessState.ExitCode(); got != status {
 		t.Fatalf("godwit %s: status %d, want %d\n%s", strings.Join(args, " "), got, status, out)

@@ -123,6 +123,11 @@ func (h *hazard) fight(t *testing.T, numbers *atomic.Int64) {
 		}
 	})
 	pass(ctx, 1500*time.Millisecond)
+	eventually(t, "there is load", func() (bool, error) { // also on a machine that is slow
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		return len(h.acked) >= 60*(h.round+1), fmt.Errorf("%d publishes in %d rounds; %q", len(h.acked), h.round+1, h.wrong)
+	})
 	h.dying.Store(true)
 	h.p.kill()
 	cancel()
@@ -199,7 +204,10 @@ func (h *hazard) runOut(t *testing.T) {
 func (h *hazard) drain(t *testing.T, name string, enveloped bool) (bodies []string) {
 	t.Helper()
 	url := h.p.queueURL(name)
-	for {
+	for began := time.Now(); ; {
+		if time.Since(began) > 2*testTimeout {
+			t.Fatalf("%s is not empty within %v: %v", name, 2*testTimeout, h.p.counts(t, url))
+		}
 		got, err := h.p.receive(t.Context(), url, 0)
 		if err != nil {
 			t.Fatal(err)

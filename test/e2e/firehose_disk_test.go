@@ -39,7 +39,7 @@ func TestFirehoseDirectoryFull(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for deadline := time.Now().Add(time.Minute); !strings.Contains(p.stderr.String(), "Directory.WriteFailed"); pass(t.Context(), 20*time.Millisecond) {
+	for deadline := time.Now().Add(testTimeout); !strings.Contains(p.stderr.String(), "Directory.WriteFailed"); pass(t.Context(), 20*time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("a full disk is not told of:\n%s", p.stderr.String())
 		}
@@ -53,7 +53,7 @@ func TestFirehoseDirectoryFull(t *testing.T) {
 	if err := os.Remove(filler); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(2 * time.Minute); ; pass(t.Context(), 50*time.Millisecond) {
+	for deadline := time.Now().Add(testTimeout); ; pass(t.Context(), 50*time.Millisecond) {
 		found := lines(t, filepath.Join(lake, "lake"))
 		if len(found) == 4 {
 			for line, n := range found {

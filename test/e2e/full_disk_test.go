@@ -89,7 +89,7 @@ func (d *diskTest) send(ctx context.Context, size int) error {
 // fill sends until that is refused.
 func (d *diskTest) fill(t *testing.T) *refusal {
 	t.Helper()
-	for {
+	for range 2 * diskSize / (10 * fillSize) {
 		err := d.send(t.Context(), fillSize)
 		if r, ok := errors.AsType[*refusal](err); ok {
 			return r
@@ -98,13 +98,15 @@ func (d *diskTest) fill(t *testing.T) *refusal {
 			t.Fatal(err)
 		}
 	}
+	t.Fatal("the disk takes twice what it has room for")
+	return nil
 }
 
 // empty receives and deletes everything, and sees that nothing acknowledged is missing.
 func (d *diskTest) empty(t *testing.T) {
 	t.Helper()
 	eventually(t, "the queue is empty", func() (bool, error) {
-		for {
+		for began := time.Now(); time.Since(began) < testTimeout; {
 			got, err := d.receive(t.Context(), d.queue, 0)
 			if err != nil {
 				t.Fatal(err)
@@ -209,9 +211,13 @@ func TestDiskFilledByOthers(t *testing.T) {
 	t.Parallel()
 	soak.Campaign(t, 1, func(t *testing.T, _ uint64) {
 		disk := smallDisk(t)
-		for !filledByOthers(t, disk) {
+		for range 20 {
+			if filledByOthers(t, disk) {
+				return
+			}
 			t.Log("once more: the server had given up its reserve before the disk was full, and that went, too")
 		}
+		t.Fatal("the server gives up its reserve each time before the disk is full")
 	})
 }
 

@@ -92,6 +92,7 @@ func launch(t *testing.T, addr string, cmd *exec.Cmd) *process {
 	t.Helper()
 	p := &process{client: newClient(addr), addr: addr, cmd: cmd, ended: make(chan struct{})}
 	cmd.Stdout, cmd.Stderr = &p.stdout, &p.stderr
+	cmd.WaitDelay = testTimeout // for its output, which a process that it has started may hold open
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +105,10 @@ func launch(t *testing.T, addr string, cmd *exec.Cmd) *process {
 		if p.hung.Load() { // then it says what it is waiting for
 			most = 200_000
 			_ = cmd.Process.Signal(syscall.SIGQUIT)
-			p.exit(t)
+			select {
+			case <-p.ended:
+			case <-time.After(testTimeout):
+			}
 		}
 		p.kill()
 		if text := p.stderr.String(); t.Failed() && text != "" {

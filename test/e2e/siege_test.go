@@ -38,7 +38,8 @@ func (s *server) random() *rand.Rand {
 type attacker interface {
 	prepare(t *testing.T)
 	attack(ctx context.Context, clients *sync.WaitGroup)
-	check(t *testing.T) // once the server is not killed any more
+	worked(lives int) error // nil: it has done enough for so many lives to prove something
+	check(t *testing.T)     // once the server is not killed any more
 }
 
 // TestKill9 kills the server at random moments while clients send, publish, receive,
@@ -55,7 +56,7 @@ func TestKill9(t *testing.T) {
 			a.prepare(t)
 		}
 		r := s.random()
-		for range lives {
+		for life := range lives {
 			ctx, cancel := context.WithCancel(t.Context())
 			var clients sync.WaitGroup
 			s.dying.Store(false)
@@ -63,6 +64,12 @@ func TestKill9(t *testing.T) {
 				a.attack(ctx, &clients)
 			}
 			pass(ctx, lifeLeast+time.Duration(r.Int64N(int64(lifeMost-lifeLeast))))
+			for _, a := range attackers { // also on a machine that is slow
+				eventually(t, "there is load", func() (bool, error) {
+					err := a.worked(life + 1)
+					return err == nil, err
+				})
+			}
 			s.dying.Store(true)
 			s.p.kill()
 			cancel()

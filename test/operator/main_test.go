@@ -48,6 +48,7 @@ var seen sync.Map
 // refused as the document says that it can be.
 func TestMain(m *testing.M) {
 	flag.Parse()
+	http.DefaultClient.Timeout = 5 * time.Minute // what is never answered, or a stream that tells no more, fails its own test
 	code := m.Run()
 	if run := flag.Lookup("test.run").Value.String() + flag.Lookup("test.skip").Value.String(); code == 0 && run == "" {
 		doc := document(nil)

@@ -87,7 +87,7 @@ func (f *farFunction) next() *farCall {
 }
 
 // testTimeout is how long what has to come is waited for: a test that fails should end.
-const testTimeout = time.Minute
+const testTimeout = 2 * time.Minute
 
 // eventually waits until something that happens by itself has happened.
 func eventually(t *testing.T, what string, happened func() bool) {

@@ -385,7 +385,7 @@ func TestQueueIsLinearizable(t *testing.T) {
 		}
 		noteDeletions(h.operations)
 		slices.SortStableFunc(h.operations, func(a, b porcupine.Operation) int { return int(a.Call - b.Call) })
-		result, info := porcupine.CheckOperationsVerbose(standardQueue, h.operations, 20*time.Second)
+		result, info := porcupine.CheckOperationsVerbose(standardQueue, h.operations, 5*time.Minute)
 		if result != porcupine.Ok {
 			t.Errorf("queue %d is %s: %v", i, result, kinds)
 			explain(t, h.operations, info)

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"compress/gzip"
 	"encoding/json"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +17,11 @@ import (
 	"godwit.dev/godwit/test/built"
 	"godwit.dev/godwit/test/upgrade"
 )
+
+// patience bounds every wait for a server.
+const patience = 2 * time.Minute
+
+func init() { http.DefaultClient.Timeout = patience }
 
 // A server that opens the directory of an earlier version answers as that one did,
 // and gives the same when all that waits is due.
@@ -124,17 +130,21 @@ func start(t *testing.T, binary, data string) (s upgrade.Server, stop func()) {
 	case err := <-ended:
 		ended <- err
 		t.Fatalf("the server ended: %v\n%s", err, log.String())
-	case <-time.After(time.Minute):
-		t.Fatal("the server is not ready after a minute")
+	case <-time.After(patience):
+		t.Fatalf("the server is not ready within %v", patience)
 	}
 	return s, func() {
 		if err := cmd.Process.Signal(os.Interrupt); err != nil {
 			t.Fatal(err)
 		}
-		err := <-ended
-		ended <- err
-		if err != nil {
-			t.Errorf("the server ended with %v\n%s", err, log.String())
+		select {
+		case err := <-ended:
+			ended <- err
+			if err != nil {
+				t.Errorf("the server ended with %v", err)
+			}
+		case <-time.After(patience):
+			t.Fatalf("the server does not end within %v", patience)
 		}
 	}
 }

@@ -89,7 +89,7 @@ func TestTransferLeadership(t *testing.T) {
 	for _, s := range all {
 		logs = append(logs, open(t, s, 1))
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	for round := range 2 {
 		for i, l := range logs {
@@ -254,7 +254,7 @@ func TestLogOfThreeNodes(t *testing.T) {
 
 func open(t *testing.T, s *jetstream.Server, cell uint16) *jetstream.Log {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	l, err := s.Log(ctx, cell)
 	if err != nil {

@@ -47,7 +47,7 @@ func membersOf(t *testing.T, nodes, members []string) map[string]*ca.Identity {
 // eventually tries until f succeeds.
 func eventually(t *testing.T, what string, f func(context.Context) error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	for {
 		err := f(ctx)

@@ -35,7 +35,7 @@ func serve(t *testing.T, n *peer.Network) (address string, answered *atomic.Int3
 		t.Fatal(err)
 	}
 	answered = new(atomic.Int32)
-	s := &http.Server{ReadHeaderTimeout: time.Second, Handler: n.Only(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s := &http.Server{ReadHeaderTimeout: time.Minute, Handler: n.Only(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answered.Add(1)
 		_, _ = io.WriteString(w, strings.Join(r.Header.Values("X-Godwit-Cluster-Secret"), ","))
 	}))}
@@ -384,7 +384,7 @@ func TestJoin(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &http.Server{ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) { shown.Store(true) })}
+	s := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) { shown.Store(true) })}
 	over := make(chan struct{})
 	go func() {
 		defer close(over)

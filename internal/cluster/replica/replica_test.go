@@ -28,6 +28,19 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+// until lets others go on until something is so that nobody tells of.
+func until(t testing.TB, what string, so func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for !so() {
+		if ctx.Err() != nil {
+			t.Fatalf("%s: not within a minute", what)
+		}
+		runtime.Gosched()
+	}
+}
+
 // follow has a replica follow its log until the test ends.
 func follow(t testing.TB, r *replica.Replica, log *simulated.Node) {
 	t.Helper()
@@ -216,19 +229,21 @@ func TestOutcomes(t *testing.T) {
 	written := make(chan error, 1)
 	write := func(value string) {
 		go func() { written <- n.Apply(true, set("k", value)) }()
-		for n.log.Pending() == 0 {
+		until(t, "it is on its way", func() bool {
 			select {
 			case err := <-failed:
 				t.Fatal(err)
 			default:
 			}
-		}
+			return n.log.Pending() > 0
+		})
 	}
 	write("1")
 	n.log.Deliver(0, simulated.Refused)
-	for n.log.Pending() == 0 { // it is tried again
+	until(t, "it is tried again", func() bool {
 		pass(time.Millisecond)
-	}
+		return n.log.Pending() > 0
+	})
 	n.log.Deliver(0, simulated.Silent)
 	if err := <-written; err != nil || get(t, n.base, "k") != "1" {
 		t.Errorf("what came back does not count: %v", err)
@@ -420,9 +435,7 @@ func TestDetached(t *testing.T) {
 	other := record.Record{Kind: record.Commit, Epoch: 2, Number: n.replica.Fence().Number + 1, Batch: set("k", "of another")}
 	n.log.Node().Append(other.AppendTo(nil), func(uint64, error) {})
 	n.log.Deliver(n.log.Pending()-1, simulated.Taken)
-	for n.replica.Fence().Number < other.Number {
-		runtime.Gosched()
-	}
+	until(t, "the replica has what is of the other", func() bool { return n.replica.Fence().Number >= other.Number })
 	if got := get(t, n.base, "k"); got != "of another" {
 		t.Errorf("the replica has %q", got)
 	}
@@ -455,9 +468,7 @@ func TestCheckpointOfOldOwner(t *testing.T) {
 	n.log.Hold()
 	copied, dir := make(chan error, 1), filepath.Join(t.TempDir(), "copy")
 	go func() { copied <- n.Checkpoint(dir) }()
-	for n.log.Pending() == 0 && len(copied) == 0 {
-		runtime.Gosched()
-	}
+	until(t, "it asks whether it is the owner", func() bool { return n.log.Pending() > 0 || len(copied) > 0 })
 	if len(copied) == 0 {
 		takeoverHeld(t, n.log, 2, "other")
 	}

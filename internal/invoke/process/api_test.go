@@ -37,8 +37,10 @@ func TestAnswersAreHeldOneAtATime(t *testing.T) {
 		t.Errorf("%d bytes are reserved, want those of one answer", used)
 	}
 	_ = first.Close()
-	for budget.Stats().Used != 0 { // until its end is seen
-		runtime.Gosched()
+	for over := clock.System.Now().Add(time.Minute); budget.Stats().Used != 0; runtime.Gosched() { // until its end is seen
+		if clock.System.Now().After(over) {
+			t.Fatalf("%d bytes are still reserved", budget.Stats().Used)
+		}
 	}
 	second, status := post(runtimePath+"invocation/id/response", 2)
 	if status == http.StatusForbidden {

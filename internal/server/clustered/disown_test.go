@@ -127,6 +127,19 @@ func (o *owning) until(n *node.Node, what string, stands func(node.State) bool) 
 	}
 }
 
+// soon lets others go on until something is so that nobody tells of.
+func (o *owning) soon(what string, so func() bool) {
+	o.t.Helper()
+	ctx, cancel := context.WithTimeout(o.t.Context(), time.Minute)
+	defer cancel()
+	for !so() {
+		if ctx.Err() != nil {
+			o.t.Fatalf("%s: not within a minute", what)
+		}
+		runtime.Gosched()
+	}
+}
+
 func (o *owning) mine() *node.Node { return o.part.cells.Load() }
 
 // take has the node own the state, and serve.
@@ -254,9 +267,7 @@ func TestNothingIsLeftOfAnOwner(t *testing.T) {
 				t.Errorf("a long poll: status %d: %s", out.Code, out.Body)
 			}
 		})
-		for o.part.front.busy.Load() == 0 { // it waits
-			runtime.Gosched()
-		}
+		o.soon("it waits", func() bool { return o.part.front.busy.Load() > 0 })
 		o.leave()
 		ended := make(chan struct{})
 		go func() {
@@ -292,9 +303,7 @@ func (o *owning) slowly(target, body string) (finish func() *httptest.ResponseRe
 		o.part.front.ServeHTTP(out, newRequest(o.t.Context(), target, read))
 		_ = read.Close()
 	})
-	for o.part.front.busy.Load() == before { // it will read the body
-		runtime.Gosched()
-	}
+	o.soon("it will read the body", func() bool { return o.part.front.busy.Load() != before })
 	return func() *httptest.ResponseRecorder {
 		if _, err := io.WriteString(write, body); err != nil && !errors.Is(err, io.ErrClosedPipe) {
 			o.t.Error(err)
@@ -368,9 +377,7 @@ func TestEndWithoutSuccessor(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	for !o.part.front.closing.Load() {
-		runtime.Gosched()
-	}
+	o.soon("it ends", o.part.front.closing.Load)
 	if out := soon(); out.Code != http.StatusOK {
 		t.Errorf("what was in progress: status %d: %s", out.Code, out.Body)
 	}

@@ -428,7 +428,6 @@ func (p *part) own(ctx context.Context, owner *replica.Owner) error {
 		cfg.PublicURL = p.self.URL
 	}
 	s := server.New(cfg, p.log, func(ctx context.Context, deps server.Deps) (server.Parts, error) {
-		deps.Limits = p.front.limits // it is this one that takes clients' connections
 		deps.World.Store = func() (store.Store, func() bool, error) { return st, p.full.Load().Low, nil }
 		deps.World.Root, deps.World.Replicated, deps.World.Exit = p.root, true, poison.Until(st.closed.Load, p.failed)
 		deps.World.Owned = func() bool { return owner.Failed() == nil }
@@ -440,6 +439,7 @@ func (p *part) own(ctx context.Context, owner *replica.Owner) error {
 		deps.World.Confirmed = func(h http.Handler) http.Handler { return answer.Confirmed(owner, h) }
 		return server.Assemble(ctx, deps)
 	})
+	s.Within(p.front.limits)
 	if err := s.Start(ctx); err != nil {
 		return err
 	}

@@ -368,13 +368,15 @@ func (p *part) follow(ctx context.Context) (err error) {
 			}
 		case <-ctx.Done():
 			p.log.Info("stopping", "reason", context.Cause(ctx))
-			if p.inner.Load() == nil {
-				end() // a server that is starting gives up, or is stopped below
-			}
 			in := p.inner.Load()
 			err = p.stop(context.WithoutCancel(ctx))
+			end() // a server that is starting gives up
+			if started := p.inner.Load(); started != nil && err == nil { // it had just started: nothing that it writes comes back
+				in = started
+				in.owner.StepDown(errEnds)
+				err = p.disown(in.owner.Owner, errEnds)
+			}
 			held.Store(in != nil && !in.owner.closed.Load())
-			end()
 			return err
 		case err = <-over:
 		}
@@ -443,8 +445,8 @@ func (p *part) own(ctx context.Context, owner *replica.Owner) error {
 	if err := s.Start(ctx); err != nil {
 		return err
 	}
+	p.log.InfoContext(ctx, "serving", "epoch", owner.Epoch(), "took", clock.System.Now().Sub(began))
 	p.inner.Store(&inner{server: s, handler: answer.Confirmed(owner, s.Handler()), owner: st})
-	p.log.Info("serving", "epoch", owner.Epoch(), "took", clock.System.Now().Sub(began))
 	return nil
 }
 

@@ -110,7 +110,7 @@ func (p *Pool) await(ctx context.Context, g *group, w *waiter, in *Invocation) (
 			return nil, Outcome{}, context.Cause(ctx)
 		}
 		got = <-w.ready
-	case <-p.ending:
+	case <-p.lifetime.Done():
 		if p.cancelWait(g, w) {
 			return nil, Outcome{}, ErrStopping
 		}
@@ -156,7 +156,7 @@ func (p *Pool) start(g *group) {
 	defer p.work.Done()
 	select {
 	case p.starts <- struct{}{}:
-	case <-p.ending:
+	case <-p.lifetime.Done():
 		return
 	}
 	defer func() { <-p.starts }()
@@ -169,12 +169,12 @@ func (p *Pool) start(g *group) {
 		runner = p.Remote
 	}
 	s.stream = newStream(p.Log, p.Clock, &target)
-	env, err := runner.Open(&target, s.stream)
+	env, err := runner.Open(p.lifetime, &target, s.stream)
 	var failure *Failure
 	switch stopped := p.fill(s, env); {
-	case err != nil:
 	case stopped:
 		err = ErrStopping
+	case err != nil:
 	default:
 		failure, err = env.Start()
 	}

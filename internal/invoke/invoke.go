@@ -83,8 +83,8 @@ type Log interface {
 // Runner makes environments for functions of one kind.
 type Runner interface {
 	// Open makes an environment, without starting anything. The error is of package fault, or
-	// an internal one.
-	Open(t *function.Target, out Output) (Environment, error)
+	// an internal one. It gives up when ctx ends, as the pool stops.
+	Open(ctx context.Context, t *function.Target, out Output) (Environment, error)
 }
 
 // Environment runs a version of a function, one invocation at a time.

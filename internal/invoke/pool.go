@@ -48,7 +48,9 @@ type Options struct {
 type Pool struct {
 	Options
 	starts chan struct{} // a token for each concurrent start
-	ending chan struct{} // closed when the pool stops
+
+	lifetime context.Context // ends when the pool stops
+	endLife  context.CancelFunc
 
 	mu      sync.Mutex
 	limits  limits
@@ -76,15 +78,16 @@ func New(o Options) *Pool {
 	if o.Starts == 0 {
 		o.Starts = max(4, 2*runtime.GOMAXPROCS(0))
 	}
-	return &Pool{
+	p := &Pool{
 		Options: o,
 		starts:  make(chan struct{}, o.Starts),
-		ending:  make(chan struct{}),
 		limits:  newLimits(o),
 		groups:  map[groupKey]*group{},
 		current: map[versionKey]*group{},
 		slots:   map[*slot]struct{}{},
 	}
+	p.lifetime, p.endLife = context.WithCancel(context.Background())
+	return p
 }
 
 // Invoke runs a function once. A failure of the function is an Outcome. An error is a
@@ -274,7 +277,7 @@ func (p *Pool) endIdle() {
 	defer p.Guard.Unlock(&p.mu)
 	if !p.stopped {
 		p.stopped = true
-		close(p.ending)
+		p.endLife()
 	}
 	for e := p.idle.Front(); e != nil; e = p.idle.Front() {
 		p.end(e.Value.(*slot))

@@ -45,7 +45,7 @@ type fake struct {
 	close  context.CancelFunc
 }
 
-func (l *lab) Open(*function.Target, Output) (Environment, error) {
+func (l *lab) Open(context.Context, *function.Target, Output) (Environment, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.broken != nil {
@@ -558,8 +558,36 @@ func TestPanicEndsTheProcess(t *testing.T) {
 // broken makes environments in which an invocation panics.
 type broken struct{}
 
-func (broken) Open(*function.Target, Output) (Environment, error) { return broken{}, nil }
+func (broken) Open(context.Context, *function.Target, Output) (Environment, error) { return broken{}, nil }
 func (broken) Start() (*Failure, error)                           { return nil, nil }
 func (broken) Run(*Work) (Result, error)                          { panic("a mistake") }
 func (broken) Usable() bool                                       { return true }
 func (broken) Close()                                             {}
+
+// slowly is a runner whose environments take long to open.
+type slowly struct{ begun chan struct{} }
+
+func (s slowly) Open(ctx context.Context, _ *function.Target, _ Output) (Environment, error) {
+	close(s.begun)
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// A pool that stops does not wait for an environment that is still being opened, and who waits for that
+// is told so.
+func TestStopEndsOpening(t *testing.T) {
+	runner := slowly{make(chan struct{})}
+	p := New(Options{Process: runner, Clock: clock.System, Logger: slog.New(slog.DiscardHandler)})
+	ended := make(chan error, 1)
+	go func() {
+		_, err := p.Invoke(t.Context(), Invocation{Target: target("f")})
+		ended <- err
+	}()
+	<-runner.begun
+	if err := p.Stop(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := <-ended; !errors.Is(err, ErrStopping) {
+		t.Errorf("who waits: %v", err)
+	}
+}

@@ -78,7 +78,10 @@ func newPool(deps Deps, engine *shard.Engine, limits shard.FunctionLimits, outpu
 	}
 	storage := processes.Storage
 	deps.Limits.storage.Store(&storage)
-	deps.OnStop("functions' directory", func(context.Context) error { return processes.Close() })
+	deps.OnStop("functions' directory", func(context.Context) error {
+		deps.Limits.storage.CompareAndSwap(&storage, nil) // the limits may outlive this server
+		return processes.Close()
+	})
 	elsewhere := remote.New(remote.Options{AllowPrivate: deps.Config.AllowPrivateEndpoints, Own: deps.ownPorts(), Connections: deps.Limits.outgoing, Dial: deps.World.Dial})
 	deps.OnStop("remote functions' connections", func(context.Context) error {
 		elsewhere.Close()

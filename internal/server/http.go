@@ -21,9 +21,8 @@ import (
 	"godwit.dev/godwit/internal/wire/http1"
 )
 
-// Times and sizes of the HTTP server. A long poll lasts up to 20 s. If net/http serves a
-// request, the read timeout counts from its first byte to its answer's: after it, the request
-// is cancelled; elsewhere it bounds the duration of the body.
+// Times and sizes of the HTTP server. A long poll lasts up to 20 s. The read timeout bounds the
+// duration of a body, from the request's first byte where net/http serves it.
 const (
 	readHeaderTimeout = 10 * time.Second
 	readTimeout       = 60 * time.Second
@@ -99,7 +98,11 @@ func (s *Server) serve(parts Parts) {
 	if s.secure != nil {
 		secure = s.secure.Config()
 	}
-	srv, clients := ForClients(s.cfg, s.log, s.limits, s.listener, secure, s.answers)
+	bounded := s.limits.listen
+	if s.within {
+		bounded = s.limits.others // the process has another listener for clients
+	}
+	srv, clients := forClients(s.cfg, s.log, s.limits, bounded(s.listener), secure, s.answers)
 	s.serveUntilStopped("HTTP", "HTTP server", srv, func() error { return srv.Serve(clients) })
 }
 
@@ -107,9 +110,12 @@ func (s *Server) serve(parts Parts) {
 // the listener that it is to serve: l, which accepts TCP connections, with the bounds of limits
 // and, if secure is not nil, TLS. limits has one such listener.
 func ForClients(cfg config.Config, log *slog.Logger, limits *Limits, l net.Listener, secure *tls.Config, h http.Handler) (*http1.Server, net.Listener) {
-	other := httpServer(cfg, log, h)
+	return forClients(cfg, log, limits, limits.listen(l), secure, h)
+}
+
+func forClients(cfg config.Config, log *slog.Logger, limits *Limits, clients net.Listener, secure *tls.Config, h http.Handler) (*http1.Server, net.Listener) {
+	other := httpServer(cfg, log, limits, h)
 	limits.watch(other)
-	clients := limits.listen(l)
 	if secure != nil {
 		clients = tls.NewListener(clients, secure)
 	}
@@ -148,13 +154,13 @@ func (s *Server) serveFunctions(parts Parts) {
 	if parts.Functions == nil {
 		return
 	}
-	s.serveAt("functions", s.limits.ofFunctions(parts.Functions), s.guarded(parts, ofFunctions(cmp.Or(parts.OfFunctions, parts.Wire))))
+	s.serveAt("functions", s.limits.others(parts.Functions), s.guarded(parts, ofFunctions(cmp.Or(parts.OfFunctions, parts.Wire))))
 }
 
 // serveAt serves requests at another listener than the clients'. Its name is that of its
 // clients.
 func (s *Server) serveAt(who string, l net.Listener, h http.Handler) {
-	other := httpServer(s.cfg, s.log, h)
+	other := httpServer(s.cfg, s.log, s.limits, h)
 	s.limits.watch(other)
 	srv := http1.New(h, other)
 	s.serveUntilStopped(who, who+"' HTTP server", srv, func() error {
@@ -185,15 +191,15 @@ func portOf(a net.Addr) uint16 {
 	return 0
 }
 
-func httpServer(cfg config.Config, log *slog.Logger, h http.Handler) *http.Server {
+func httpServer(cfg config.Config, log *slog.Logger, limits *Limits, h http.Handler) *http.Server {
 	unread := int(min(cmp.Or(cfg.MaxUnreadBytes, defaultUnreadBytes), math.MaxInt32)) // as much as a window can be
 	return &http.Server{
 		Handler:           h,
 		ReadHeaderTimeout: readHeaderTimeout,
 		// Else OPTIONS * would be answered before the guard checks it.
 		DisableGeneralOptionsHandler: true,
-		ReadTimeout:                  readTimeout,
-		WriteTimeout:                 writeTimeout,
+		ReadTimeout:                  limits.Times.Read,
+		WriteTimeout:                 limits.Times.Write,
 		IdleTimeout:                  idleTimeout,
 		MaxHeaderBytes:               maxHeaderBytes,
 		HTTP2: &http.HTTP2Config{
@@ -260,7 +266,7 @@ func (s *Server) servePprof(ctx context.Context) error {
 	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
-	srv := httpServer(s.cfg, s.log, s.guardedProfiles(mux))
+	srv := httpServer(s.cfg, s.log, s.limits, s.guardedProfiles(mux))
 	srv.WriteTimeout = 0 // the caller sets the duration of a profile
 	srv.ReadTimeout = 0
 	done := make(chan struct{})

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"sync/atomic"
+	"time"
 
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/limit"
@@ -19,8 +20,14 @@ import (
 // listener and connections, its output, its lifeline.
 const perFunction = 8
 
+// Times bound how long the reading of a request's body, and the writing of an answer, may take.
+type Times struct{ Read, Write time.Duration }
+
 // Limits bound the resources of the machine that requests and connections use.
 type Limits struct {
+	// Times bound requests and answers; those of NewLimits may be replaced before clients are served.
+	Times Times
+
 	shares            limit.Shares
 	bytes             int64 // of memory for requests and answers
 	requests, answers *limit.Budget
@@ -39,6 +46,7 @@ func NewLimits(c config.Config, log *slog.Logger) *Limits {
 	descriptors := limit.Descriptors()
 	bytes := cmp.Or(c.MaxBytesInFlight, limit.DefaultBytes(limit.Memory()))
 	l := &Limits{
+		Times:     Times{readTimeout, writeTimeout},
 		shares:    limit.Share(descriptors, c.MaxConnections),
 		bytes:     bytes,
 		requests:  limit.NewBudget("request_bytes", bytes/2, 0),
@@ -92,9 +100,9 @@ func (l *Limits) listen(inner net.Listener) net.Listener {
 	return l.clients
 }
 
-// ofFunctions counts the answers to functions like those to other clients. Their connections
-// are bounded where these are made.
-func (l *Limits) ofFunctions(inner net.Listener) net.Listener {
+// others bounds how slowly answers are read, as for clients, where connections are not counted: those
+// of operators and of the process itself, and those of functions, which are bounded where they are made.
+func (l *Limits) others(inner net.Listener) net.Listener {
 	return conns.Listen(inner, conns.Options{Window: l.options.Window, Rate: l.options.Rate, HeadBytes: l.options.HeadBytes})
 }
 

@@ -113,13 +113,14 @@ func (s *Server) serveOperators(ctx context.Context, parts Parts) error {
 	}
 	mux := s.everything(parts)
 	mux.Handle("/", admin.NotFound())
-	srv := httpServer(s.cfg, s.log, s.guarded(parts, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	srv := httpServer(s.cfg, s.log, s.limits, s.guarded(parts, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if parts.Operated != nil {
 			parts.Operated(r)
 		}
 		mux.ServeHTTP(w, r)
 	})))
-	s.serveUntilStopped("operators", "operators' HTTP server", srv, func() error { return srv.Serve(http1.Framed(l)) })
+	s.limits.watch(srv)
+	s.serveUntilStopped("operators", "operators' HTTP server", srv, func() error { return srv.Serve(http1.Framed(s.limits.others(l))) })
 	s.log.Info("operators", "listen", l.Addr().String())
 	return nil
 }

@@ -94,7 +94,7 @@ func (s *Server) serveProofs(ctx context.Context, h http.Handler) error {
 	if err != nil {
 		return fmt.Errorf("cannot listen on %s (--acme-http): %w", s.cfg.ACMEHTTP, err)
 	}
-	srv := httpServer(s.cfg, s.log, h)
+	srv := httpServer(s.cfg, s.log, s.limits, h)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

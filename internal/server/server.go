@@ -48,6 +48,7 @@ type Server struct {
 	listener  net.Listener // guarded by lifecycle
 	ingest    net.Addr     // guarded by lifecycle; nil: no posts are taken
 	limits    *Limits      // guarded by lifecycle
+	within    bool         // limits are those of a process that serves its clients itself
 	notices   func() []string
 	answers   http.Handler // nil until Start has completed
 	secure    certificates // nil: there is no TLS
@@ -64,6 +65,10 @@ func New(cfg config.Config, log *slog.Logger, build Build) *Server {
 	s.lifecycle <- struct{}{}
 	return s
 }
+
+// Within has a server that is not started yet share the limits of its process, which serves clients by
+// another listener, and passes their requests to Handler.
+func (s *Server) Within(limits *Limits) { s.limits, s.within = limits, true }
 
 // Run runs a server until ctx ends or a part fails, and stops it. The banner goes to stdout;
 // since is when the process began.
@@ -158,7 +163,9 @@ func (s *Server) start(ctx context.Context) error {
 	if err := s.listen(ctx); err != nil {
 		return err
 	}
-	s.limits = NewLimits(s.cfg, s.log)
+	if !s.within {
+		s.limits = NewLimits(s.cfg, s.log)
+	}
 	parts, err := s.build(ctx, s.deps())
 	if err != nil {
 		return err

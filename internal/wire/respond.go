@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"strconv"
 
-	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fastjson"
 	"godwit.dev/godwit/internal/limit"
 	"godwit.dev/godwit/internal/wire/awsjson"
@@ -207,27 +206,7 @@ func (x *exchange) write(status int, body []byte) {
 	x.status, x.bytes.out = status, len(body)
 	x.w.WriteHeader(status)
 	if len(body) > 0 {
-		x.send(body)
-	}
-}
-
-// send writes the answer's body; errors are ignored, as the client has gone. With HTTP/2 a client
-// may stall one stream while others of its connection continue. So a minimum of each answer has
-// to be written in every window.
-func (x *exchange) send(body []byte) {
-	pace := &x.handler.Pace
-	if x.r.ProtoMajor < 2 {
-		_, _ = x.w.Write(body)
-		return
-	}
-	least := max(int(float64(pace.Rate)*pace.Window.Seconds()), 4<<10)
-	deadlines := http.NewResponseController(x.w)
-	for sent := 0; sent < len(body); {
-		_ = deadlines.SetWriteDeadline(clock.System.Now().Add(pace.Window)) // what has no connection waits for none
-		n, err := x.w.Write(body[sent:min(sent+least, len(body))])
-		if sent += n; err != nil {
-			return
-		}
+		_, _ = x.w.Write(body) // on an error the client has gone
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/api/lambda/request"
+	"godwit.dev/godwit/internal/api/refusal"
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/function"
 )
@@ -21,6 +22,8 @@ type configuring struct {
 	SnapStart                           *SnapStart
 	Logging                             *LoggingConfig
 	Architectures                       []string
+
+	missing error // why this machine cannot run Runtime; see lookUp
 }
 
 // The bounds of a function. Timeouts are in seconds, memory in MB.
@@ -85,8 +88,11 @@ func (s *Service) apply(config *function.Config, set *configuring) error {
 		return request.Invalid("Please don't provide handler or runtime or layer when the package type is Image.")
 	}
 	if set.Runtime != nil {
-		if err := s.checkRuntime(*set.Runtime); err != nil {
+		if err := checkRuntime(*set.Runtime); err != nil {
 			return err
+		}
+		if set.missing != nil {
+			return request.Invalid("%s", refusal.Text(set.missing))
 		}
 	}
 	switch {

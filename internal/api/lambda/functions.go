@@ -71,6 +71,9 @@ func (s *Service) createFunction(ctx context.Context, call *api.Call, in *Create
 	if err := source.fetch(ctx, s.Objects); err != nil {
 		return nil, err
 	}
+	if err := s.lookUp(ctx, &settings); err != nil {
+		return nil, err
+	}
 	if err := s.apply(&config, &settings); err != nil {
 		return nil, err
 	}
@@ -244,6 +247,9 @@ func (s *Service) updateFunctionConfiguration(ctx context.Context, call *api.Cal
 		"VpcConfig": in.VpcConfig.set(), "ImageConfig": in.ImageConfig.set(), "CapacityProviderConfig": in.CapacityProviderConfig != nil,
 		"DurableConfig": in.DurableConfig != nil,
 	}); err != nil {
+		return nil, err
+	}
+	if err := s.lookUp(ctx, &settings); err != nil {
 		return nil, err
 	}
 	change, undo, err := s.changing(ctx, call, fn, &settings, in.KMSKeyArn)

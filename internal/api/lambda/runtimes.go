@@ -1,13 +1,13 @@
 package lambda
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"slices"
 	"strings"
 
 	"godwit.dev/godwit/internal/api/lambda/request"
-	"godwit.dev/godwit/internal/api/refusal"
 	"godwit.dev/godwit/internal/arn"
 )
 
@@ -32,9 +32,18 @@ func runtimeVersion(region, runtime string) string {
 	return "arn:" + arn.Partition + ":lambda:" + region + "::runtime:" + hex.EncodeToString(sum[:])
 }
 
-// checkRuntime refuses a runtime that this server does not have. It fails with
+// lookUp finds out whether this machine has the runtime of settings, for apply: it may take seconds, and
+// apply runs under locks. Errors: ctx's.
+func (s *Service) lookUp(ctx context.Context, set *configuring) error {
+	if set.Runtime != nil && s.Installed != nil && checkRuntime(*set.Runtime) == nil {
+		set.missing = s.Installed(ctx, *set.Runtime)
+	}
+	return ctx.Err()
+}
+
+// checkRuntime refuses a runtime that this version does not have. It fails with
 // InvalidParameter.
-func (s *Service) checkRuntime(runtime string) error {
+func checkRuntime(runtime string) error {
 	switch {
 	case slices.Contains(withdrawn, runtime):
 		return request.Invalid("The runtime parameter of %s is no longer supported for creating or updating AWS Lambda functions. "+
@@ -45,11 +54,6 @@ func (s *Service) checkRuntime(runtime string) error {
 	}
 	if !strings.HasPrefix(runtime, "provided") && !strings.HasPrefix(runtime, "nodejs") && !strings.HasPrefix(runtime, "python") {
 		return request.Invalid("The runtime %s is not supported by this version, which runs provided.al2, provided.al2023, and those of Node.js and Python.", runtime)
-	}
-	if s.Installed != nil {
-		if err := s.Installed(runtime); err != nil {
-			return request.Invalid("%s", refusal.Text(err))
-		}
 	}
 	return nil
 }

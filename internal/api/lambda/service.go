@@ -70,7 +70,7 @@ type Options struct {
 	NewRevision func() string
 	// Installed returns why functions of a runtime cannot run on this machine, or nil; a nil
 	// function: not known.
-	Installed func(runtime string) error
+	Installed func(ctx context.Context, runtime string) error
 	// Refusal returns why functions of zips cannot run on this machine, whatever their
 	// runtime, or nil; a nil function: they can.
 	Refusal func() error

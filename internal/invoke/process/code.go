@@ -108,7 +108,7 @@ func (c *codeCache) fill(ctx context.Context, t *function.Target, dir string) er
 	}
 	err = os.Chmod(part, 0o755)
 	if err == nil {
-		err = unpack(text, part)
+		err = unpack(ctx, text, part)
 	}
 	if err == nil {
 		err = os.Rename(part, dir)
@@ -120,7 +120,7 @@ func (c *codeCache) fill(ctx context.Context, t *function.Target, dir string) er
 }
 
 // unpack writes the files of a zip below dir, and never outside.
-func unpack(text []byte, dir string) error {
+func unpack(ctx context.Context, text []byte, dir string) error {
 	archive, err := zip.NewReader(bytes.NewReader(text), int64(len(text)))
 	if err != nil {
 		return ErrZip
@@ -132,7 +132,10 @@ func unpack(text []byte, dir string) error {
 	defer func() { _ = root.Close() }()
 	left := int64(maxUnzipped)
 	for _, f := range archive.File {
-		n, err := unpackFile(root, f, left)
+		n, err := unpackFile(ctx, root, f, left)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
 		if err != nil {
 			return err
 		}
@@ -143,7 +146,7 @@ func unpack(text []byte, dir string) error {
 
 // unpackFile writes one file and returns its size. A fault of the zip is the function's; an
 // error of the disk is internal.
-func unpackFile(root *os.Root, f *zip.File, left int64) (int64, error) {
+func unpackFile(ctx context.Context, root *os.Root, f *zip.File, left int64) (int64, error) {
 	name := strings.TrimSuffix(strings.TrimPrefix(f.Name, "./"), "/")
 	if name == "" {
 		return 0, nil
@@ -179,7 +182,7 @@ func unpackFile(root *os.Root, f *zip.File, left int64) (int64, error) {
 	if err != nil {
 		return 0, explainDisk(err)
 	}
-	n, err := io.Copy(out, io.LimitReader(in, left+1))
+	n, err := io.Copy(out, io.LimitReader(until{ctx, in}, left+1))
 	if closed := out.Close(); err == nil && closed != nil {
 		return n, fmt.Errorf("unpacking code: %w", closed)
 	}
@@ -192,6 +195,20 @@ func unpackFile(root *os.Root, f *zip.File, left int64) (int64, error) {
 		return n, explainDisk(err)
 	}
 	return n, nil
+}
+
+// until reads until its context ends.
+type until struct {
+	ctx context.Context
+	io.Reader
+}
+
+// Read implements io.Reader.
+func (u until) Read(p []byte) (int, error) {
+	if err := u.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return u.Reader.Read(p)
 }
 
 // onDisk reports whether an error comes from a file.

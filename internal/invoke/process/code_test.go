@@ -47,7 +47,7 @@ func pack(t testing.TB, files ...file) []byte {
 
 func TestUnpack(t *testing.T) {
 	dir := t.TempDir()
-	err := unpack(pack(
+	err := unpack(t.Context(), pack(
 		t, file{name: "bootstrap", text: "b"}, file{name: "lib/a", text: "a", mode: 0o600}, file{name: "./lib/x", text: "x", mode: 0o700},
 		file{name: "deep/er/"}, file{name: "link", text: "lib/a", mode: fs.ModeSymlink | 0o777}, file{name: "setuid", text: "s", mode: fs.ModeSetuid | 0o755},
 	), dir)
@@ -78,14 +78,14 @@ func TestUnpackStaysInside(t *testing.T) {
 		if err := os.Mkdir(dir, 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := unpack(pack(t, files...), dir); fault.KindOf(err) != fault.InvalidZipFile {
+		if err := unpack(t.Context(), pack(t, files...), dir); fault.KindOf(err) != fault.InvalidZipFile {
 			t.Errorf("%s: %v", name, err)
 		}
 		if left, _ := os.ReadDir(outer); len(left) != 1 {
 			t.Errorf("%s: something is outside", name)
 		}
 	}
-	if err := unpack([]byte("no zip"), t.TempDir()); fault.KindOf(err) != fault.InvalidZipFile {
+	if err := unpack(t.Context(), []byte("no zip"), t.TempDir()); fault.KindOf(err) != fault.InvalidZipFile {
 		t.Errorf("no zip: %v", err)
 	}
 }
@@ -139,4 +139,22 @@ func TestCodeCache(t *testing.T) {
 	if left, _ := filepath.Glob(filepath.Join(dir, "part-*")); len(left) > 0 {
 		t.Errorf("left: %v", left)
 	}
+}
+
+// Code is unpacked until nobody waits for it any more, and then by the next who does.
+func TestUnpackingEnds(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	c := newCodeCache(t.TempDir(), func(context.Context, function.Target) ([]byte, error) {
+		cancel()
+		return pack(t, file{name: "bootstrap", text: "x"}), nil
+	})
+	if _, err := c.acquire(ctx, &function.Target{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+	k, err := c.acquire(t.Context(), &function.Target{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	k.release()
 }

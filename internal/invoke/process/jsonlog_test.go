@@ -63,7 +63,7 @@ def handler(event, context):
 	} {
 		t.Run(tt.runtime, func(t *testing.T) {
 			programs.Allow(t)
-			if err := process.Installed(tt.runtime); err != nil {
+			if err := process.Installed(t.Context(), tt.runtime); err != nil {
 				programs.Skip(t, err.Error())
 			}
 			l := newLab(t, false)

@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"time"
 
 	"godwit.dev/godwit/internal/invoke/process/sandbox"
@@ -47,35 +46,39 @@ func writeRuntimes(dir string) error {
 }
 
 // found are the interpreters that were found, by the runtime's name.
-var found struct {
-	sync.Mutex
+var found = struct {
+	searching chan struct{} // holds a token while languages is used
 	languages map[string]language
-}
+}{searching: make(chan struct{}, 1), languages: map[string]language{}}
+
+// searchTime bounds how long an interpreter takes to tell its version and its path.
+const searchTime = 10 * time.Second
 
 // find returns how functions of a runtime are started here.
-func find(runtime string) (language, error) {
+func find(ctx context.Context, runtime string) (language, error) {
 	if strings.HasPrefix(runtime, "provided.") {
 		return language{}, nil
 	}
-	found.Lock()
-	defer found.Unlock()
+	select {
+	case found.searching <- struct{}{}:
+	case <-ctx.Done():
+		return language{}, ctx.Err()
+	}
+	defer func() { <-found.searching }()
 	if l, ok := found.languages[runtime]; ok {
 		if _, err := os.Stat(l.interpreter); err == nil {
 			return l, nil
 		}
 	}
-	l, err := findLanguage(runtime)
+	l, err := findLanguage(ctx, runtime)
 	if err != nil {
 		return language{}, err
-	}
-	if found.languages == nil {
-		found.languages = map[string]language{}
 	}
 	found.languages[runtime] = l
 	return l, nil
 }
 
-func findLanguage(runtime string) (language, error) {
+func findLanguage(ctx context.Context, runtime string) (language, error) {
 	var names []string
 	var ask []string // arguments that make an interpreter print its path and its directories
 	l := language{managed: true}
@@ -98,9 +101,14 @@ func findLanguage(runtime string) (language, error) {
 			continue
 		}
 		// The program in the PATH may be a script that selects a version.
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-		answer, err := exec.CommandContext(ctx, path, ask...).Output()
+		asking, cancel := context.WithTimeout(ctx, searchTime)
+		command := exec.CommandContext(asking, path, ask...)
+		command.WaitDelay = time.Second // for its output, which what it has started may hold
+		answer, err := command.Output()
 		cancel()
+		if ctx.Err() != nil {
+			return language{}, ctx.Err()
+		}
 		lines := strings.Fields(string(answer))
 		if err != nil || len(lines) < 2 || !filepath.IsAbs(lines[1]) {
 			continue

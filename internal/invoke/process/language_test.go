@@ -15,7 +15,7 @@ import (
 func (l *lab) managed(t *testing.T, runtime, handler string, files map[string]string) func(payload, functionError, answer string) {
 	t.Helper()
 	programs.Allow(t)
-	if err := process.Installed(runtime); err != nil {
+	if err := process.Installed(t.Context(), runtime); err != nil {
 		programs.Skip(t, err.Error())
 	}
 	f := l.function(zipOf(files), runtime, handler)

@@ -301,9 +301,9 @@ const (
 )
 
 // Open makes an environment for a function. Errors: InvalidRuntime,
-// InvalidZipFile.
-func (r *Runner) Open(t *function.Target, out invoke.Output) (invoke.Environment, error) {
-	lang, err := find(t.Runtime)
+// InvalidZipFile, ctx's.
+func (r *Runner) Open(ctx context.Context, t *function.Target, out invoke.Output) (invoke.Environment, error) {
+	lang, err := find(ctx, t.Runtime)
 	if err != nil {
 		return nil, err
 	}
@@ -314,7 +314,7 @@ func (r *Runner) Open(t *function.Target, out invoke.Output) (invoke.Environment
 		return nil, err
 	}
 	r.warn(t.Runtime, &lang)
-	code, err := r.code.acquire(context.Background(), t)
+	code, err := r.code.acquire(ctx, t)
 	if err != nil {
 		return nil, err
 	}
@@ -338,8 +338,8 @@ func (r *Runner) Open(t *function.Target, out invoke.Output) (invoke.Environment
 }
 
 // Installed is why functions of a runtime cannot run on this machine; nil: they can. Error:
-// InvalidRuntime.
-func Installed(runtime string) error {
-	_, err := find(runtime)
+// InvalidRuntime, ctx's.
+func Installed(ctx context.Context, runtime string) error {
+	_, err := find(ctx, runtime)
 	return err
 }

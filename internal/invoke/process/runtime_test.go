@@ -83,7 +83,7 @@ func TestFramesOfOthers(t *testing.T) {
 func TestCauseOfAFailedStart(t *testing.T) {
 	l := newLab(t, false)
 	programs.Allow(t)
-	if err := process.Installed("python3.11"); err != nil {
+	if err := process.Installed(t.Context(), "python3.11"); err != nil {
 		programs.Skip(t, err.Error())
 	}
 	f := l.function(zipOf(map[string]string{"app.py": "print('starting')\nimport nothing_of_the_kind\n"}), "python3.11", "app.handler")
@@ -105,7 +105,7 @@ func TestCauseOfAFailedStart(t *testing.T) {
 func TestEnvironmentOfPython(t *testing.T) {
 	l := newLab(t, false)
 	programs.Allow(t)
-	if err := process.Installed("python3.11"); err != nil {
+	if err := process.Installed(t.Context(), "python3.11"); err != nil {
 		programs.Skip(t, err.Error())
 	}
 	f := l.function(zipOf(map[string]string{"app.py": `

@@ -72,7 +72,7 @@ func New(o Options) *Runner {
 func (r *Runner) Close() { r.client.CloseIdleConnections() }
 
 // Open makes an environment, which only counts.
-func (r *Runner) Open(t *function.Target, _ invoke.Output) (invoke.Environment, error) {
+func (r *Runner) Open(_ context.Context, t *function.Target, _ invoke.Output) (invoke.Environment, error) {
 	u, err := url.Parse(t.Code.URL)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return nil, ErrURL

@@ -11,7 +11,7 @@ const fieldBytes = 32
 
 // Streams bounds HTTP/2 requests, of which a connection has many at once: the bounds are those
 // of connections, in total and per address, and the memory of their unpacked heads counts with
-// that of others.
+// that of others. Like a connection, each of their answers must be read at the minimum rate.
 func Streams(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ProtoMajor < 2 {
@@ -30,7 +30,9 @@ func Streams(next http.Handler) http.Handler {
 			http.Error(w, string(why), http.StatusServiceUnavailable)
 			return
 		}
-		next.ServeHTTP(w, r)
+		answer := pace(w, r, c.listener)
+		next.ServeHTTP(answer, r)
+		answer.limit() // of what net/http has buffered, and sends next
 	})
 }
 

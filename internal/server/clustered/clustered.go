@@ -366,13 +366,15 @@ func (p *part) follow(ctx context.Context) (err error) {
 			}
 		case <-ctx.Done():
 			p.log.Info("stopping", "reason", context.Cause(ctx))
-			if p.inner.Load() == nil {
-				end() // a server that is starting gives up, or is stopped below
-			}
 			in := p.inner.Load()
 			err = p.stop(context.WithoutCancel(ctx))
+			end() // a server that is starting gives up
+			if started := p.inner.Load(); started != nil && err == nil { // it had just started: nothing that it writes comes back
+				in = started
+				in.owner.StepDown(errEnds)
+				err = p.disown(in.owner.Owner, errEnds)
+			}
 			held.Store(in != nil && !in.owner.closed.Load())
-			end()
 			return err
 		case err = <-over:
 		}
@@ -426,7 +428,6 @@ func (p *part) own(ctx context.Context, owner *replica.Owner) error {
 		cfg.PublicURL = p.self.URL
 	}
 	s := server.New(cfg, p.log, func(ctx context.Context, deps server.Deps) (server.Parts, error) {
-		deps.Limits = p.front.limits // it is this one that takes clients' connections
 		deps.World.Store = func() (store.Store, func() bool, error) { return st, p.full.Load().Low, nil }
 		deps.World.Root, deps.World.Replicated, deps.World.Exit = p.root, true, poison.Until(st.closed.Load, p.failed)
 		deps.World.Owned = func() bool { return owner.Failed() == nil }
@@ -438,11 +439,12 @@ func (p *part) own(ctx context.Context, owner *replica.Owner) error {
 		deps.World.Confirmed = func(h http.Handler) http.Handler { return answer.Confirmed(owner, h) }
 		return server.Assemble(ctx, deps)
 	})
+	s.Within(p.front.limits)
 	if err := s.Start(ctx); err != nil {
 		return err
 	}
+	p.log.InfoContext(ctx, "serving", "epoch", owner.Epoch(), "took", clock.System.Now().Sub(began))
 	p.inner.Store(&inner{server: s, handler: answer.Confirmed(owner, s.Handler()), owner: st})
-	p.log.Info("serving", "epoch", owner.Epoch(), "took", clock.System.Now().Sub(began))
 	return nil
 }
 

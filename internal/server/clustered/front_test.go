@@ -7,16 +7,15 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"godwit.dev/godwit/internal/cluster/peer"
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/server"
 	"godwit.dev/godwit/internal/server/clustered/nodeapi"
 	"godwit.dev/godwit/internal/server/clustered/roster"
+	"godwit.dev/godwit/test/output"
 )
 
 func fronted(t *testing.T, production bool) *front {
@@ -144,36 +143,6 @@ func TestKeepBounded(t *testing.T) {
 	}
 }
 
-// deadlines is an answer that notes its deadlines.
-type deadlines struct {
-	*httptest.ResponseRecorder
-	read, write []bool // whether each lifts the one before
-}
-
-func (d *deadlines) SetReadDeadline(t time.Time) error {
-	d.read = append(d.read, t.IsZero())
-	return nil
-}
-
-func (d *deadlines) SetWriteDeadline(t time.Time) error {
-	d.write = append(d.write, t.IsZero())
-	return nil
-}
-
-// TestForwardedDeadlines: how long an answer may take that a peer gives, such as a stream or what a
-// function returns, is for the peer to say; how long a body may, is not.
-func TestForwardedDeadlines(t *testing.T) {
-	owner := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-	defer owner.Close()
-	f := fronted(t, false)
-	f.handOnTo([]roster.Peer{{Name: "b", Address: owner.Listener.Addr().String()}})
-	w := &deadlines{ResponseRecorder: httptest.NewRecorder()}
-	done, _ := f.forward(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil), "b")
-	if !done || !slices.Equal(w.write, []bool{true}) || len(w.read) > 0 {
-		t.Errorf("answered %t; deadlines to read that are lifted: %t, to write: %t", done, w.read, w.write)
-	}
-}
-
 // TestFrontBounds: a node takes as many connections as its settings allow, whoever owns the state.
 func TestFrontBounds(t *testing.T) {
 	f := fronted(t, false)
@@ -219,4 +188,18 @@ func TestFrontBounds(t *testing.T) {
 			t.Errorf("one that may be: %v", err)
 		}
 	}
+}
+
+// A node divides the machine's resources once, for what it forwards and for what it serves.
+func TestLimitsAreMadeOnce(t *testing.T) {
+	o := startOwning(t)
+	var log output.Buffer
+	o.part.log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	o.part.cfg.MaxConnections = 1 << 30 // of which there is a warning
+	o.part.front.limits = server.NewLimits(o.part.cfg, o.part.log)
+	o.take()
+	if n := strings.Count(log.String(), "few file descriptors"); n != 1 {
+		t.Errorf("%d warnings:\n%s", n, log.String())
+	}
+	o.leave()
 }

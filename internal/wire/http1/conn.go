@@ -291,14 +291,24 @@ func (x *exchange) serve() {
 	c.server.handler.ServeHTTP((*response)(x), r)
 }
 
+// readerFunc is an io.Reader.
+type readerFunc func(p []byte) (int, error)
+
+// Read implements io.Reader.
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
 // discard reads what is left of the body, if that is little, and reports
 // whether nothing is left.
 func (x *exchange) discard() bool {
+	if !x.reading.TryLock() { // another goroutine reads it, until it is closed
+		return false
+	}
+	defer x.reading.Unlock()
 	if x.left > maxDiscard || x.failed {
 		return false
 	}
 	if x.left > 0 {
-		_, _ = io.Copy(io.Discard, x)
+		_, _ = io.Copy(io.Discard, readerFunc(x.readBody))
 	}
 	return x.left == 0
 }

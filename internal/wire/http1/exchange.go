@@ -3,7 +3,9 @@ package http1
 import (
 	"context"
 	"io"
+	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -16,9 +18,13 @@ type exchange struct {
 	aborted bool  // the handler gave up
 	status  int   // 0 until it is known
 	out     *[]byte
-	sent    bool                       // the answer is written
+	sent    bool                       // the answer is written, but for:
+	due     int                        // bytes of it that its handler has not written yet
 	last    bool                       // no other request may follow
 	fixed   struct{ read, write bool } // the deadline is set, and is not extended
+
+	reading sync.Mutex  // held while the body is read
+	closed  atomic.Bool // by Close
 
 	mu      sync.Mutex
 	read    bool // the whole body
@@ -32,6 +38,25 @@ type exchange struct {
 
 // Read reads the body.
 func (x *exchange) Read(p []byte) (n int, err error) {
+	x.reading.Lock()
+	defer x.reading.Unlock()
+	x.limitBody()
+	if x.closed.Load() { // maybe meanwhile, and limitBody has overwritten its deadline
+		return 0, http.ErrBodyReadAfterClose
+	}
+	return x.readBody(p)
+}
+
+// limitBody bounds the time for what has not come of the body: once, so that a client that sends a byte
+// at a time does not extend it.
+func (x *exchange) limitBody() {
+	if c := x.conn; !x.fixed.read && x.left > 0 && c.from == c.to {
+		x.fixed.read = true
+		c.limitRead(c.server.other.ReadTimeout)
+	}
+}
+
+func (x *exchange) readBody(p []byte) (n int, err error) {
 	if x.left == 0 {
 		return 0, io.EOF
 	}
@@ -44,10 +69,7 @@ func (x *exchange) Read(p []byte) (n int, err error) {
 		n = copy(p, c.buf[c.from:c.to])
 		c.from += n
 	} else {
-		if !x.fixed.read {
-			x.fixed.read = true // once, so that a client that sends a byte at a time does not extend it
-			c.limitRead(c.server.other.ReadTimeout)
-		}
+		x.limitBody()
 		if n, err = c.tcp.Read(p); n == 0 && err != nil {
 			x.failed = true
 			return 0, io.ErrUnexpectedEOF
@@ -65,8 +87,18 @@ func (x *exchange) Read(p []byte) (n int, err error) {
 	return n, io.EOF
 }
 
-// Close does nothing: what is left of a body is seen to after its handler.
-func (x *exchange) Close() error { return nil }
+// Close ends the reading of the body, also by another goroutine that reads it now, such as that of
+// an http.Transport. What is left of it is discarded after the handler.
+func (x *exchange) Close() error {
+	x.closed.Store(true)
+	if !x.reading.TryLock() {
+		_ = x.conn.tcp.SetReadDeadline(time.Unix(1, 0)) // long ago
+		x.reading.Lock()
+		x.failed = true // no other request may follow: the deadline is not as conn knows it
+	}
+	x.reading.Unlock()
+	return nil
+}
 
 // Deadline says that the request has none.
 func (x *exchange) Deadline() (time.Time, bool) { return time.Time{}, false }

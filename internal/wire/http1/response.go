@@ -12,8 +12,8 @@ import (
 )
 
 // An answer is collected in a buffer of at most maxPooled bytes that later
-// answers use too. One of largeAnswer bytes or more that its handler writes at
-// once, with a Content-Length, is sent from where it lies.
+// answers use too. One of largeAnswer bytes or more with a Content-Length is
+// sent as its handler writes it, from where that lies.
 const (
 	maxPooled   = 128 << 10
 	largeAnswer = 16 << 10
@@ -53,17 +53,29 @@ func (w *response) Write(p []byte) (int, error) {
 	if w.bodiless() {
 		return 0, http.ErrBodyNotAllowed
 	}
+	if w.sent {
+		return w.continueWith(p)
+	}
 	if w.out == nil {
-		if len(p) >= largeAnswer && w.declares(len(p)) {
+		if n := w.declared(); n >= largeAnswer && n >= len(p) && len(p) > 0 {
+			w.due = n - len(p)
 			return len(p), w.send(p)
 		}
 		w.out = buffers.Get().(*[]byte)
 	}
-	if w.sent {
-		return 0, http.ErrContentLength
-	}
 	*w.out = append(*w.out, p...)
 	return len(p), nil
+}
+
+// continueWith writes more of an answer that is sent as it comes.
+func (w *response) continueWith(p []byte) (int, error) {
+	if len(p) > w.due {
+		return 0, http.ErrContentLength
+	}
+	n, err := w.conn.tcp.Write(p)
+	w.due -= n
+	w.last = w.last || err != nil
+	return n, err
 }
 
 // bodiless reports whether the status forbids a body.
@@ -71,10 +83,17 @@ func (w *response) bodiless() bool {
 	return w.status == http.StatusNoContent || w.status == http.StatusNotModified
 }
 
-// declares reports whether the answer's header gives its length as n bytes.
-func (w *response) declares(n int) bool {
+// declared is the answer's length by its header; 0: it gives none.
+func (w *response) declared() int {
 	lengths := w.conn.answer["Content-Length"]
-	return !w.sent && len(lengths) == 1 && lengths[0] == strconv.Itoa(n)
+	if len(lengths) != 1 {
+		return 0
+	}
+	n, err := strconv.Atoi(lengths[0])
+	if err != nil {
+		return 0
+	}
+	return n
 }
 
 // SetReadDeadline moves the time until which the body must be read; zero means
@@ -106,10 +125,17 @@ func (x *exchange) finish() (again bool) {
 		if x.out != nil {
 			body = *x.out
 		}
+		w.due = max(w.declared()-len(body), 0)
+		if w.bodiless() {
+			w.due = 0
+		}
 		_ = w.send(body) // a caller that is gone does not want to know
 	}
 	if x.out != nil {
 		release(x.out)
+	}
+	if x.due > 0 { // its handler has not written all: that must not look complete
+		return false
 	}
 	if x.last {
 		x.linger()
@@ -117,7 +143,7 @@ func (x *exchange) finish() (again bool) {
 	return !x.last
 }
 
-// send writes the whole answer.
+// send writes the answer, behind which w.due bytes of it follow.
 func (w *response) send(body []byte) (err error) {
 	w.sent = true
 	c := w.conn
@@ -128,7 +154,7 @@ func (w *response) send(body []byte) (err error) {
 	}
 	buffer := buffers.Get().(*[]byte)
 	defer release(buffer)
-	*buffer = w.appendHead((*buffer)[:0], len(body), now)
+	*buffer = w.appendHead((*buffer)[:0], len(body)+w.due, now)
 	c.sentAt = time.Time{}
 	if len(body) < largeAnswer {
 		*buffer = append(*buffer, body...)

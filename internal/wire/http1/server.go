@@ -27,6 +27,7 @@ type Server struct {
 	handler  http.Handler
 	other    *http.Server
 	handover *conns.Handover // from which net/http takes its connections
+	context  context.Context // what its connections' begin with
 	stopping atomic.Bool
 	date     atomic.Pointer[date]
 
@@ -46,6 +47,7 @@ func New(handler http.Handler, other *http.Server) *Server {
 		handler:  handler,
 		other:    other,
 		handover: conns.NewHandover(nil),
+		context:  context.WithValue(context.Background(), http.ServerContextKey, other),
 		conns:    make(map[*conn]struct{}),
 	}
 }
@@ -110,7 +112,7 @@ func (s *Server) start(socket net.Conn) {
 		s.handover.Give(socket)
 		return
 	}
-	c := &conn{server: s, tcp: tcp, remote: socket.RemoteAddr().String(), context: context.Background()}
+	c := &conn{server: s, tcp: tcp, remote: socket.RemoteAddr().String(), context: s.context}
 	if s.other.ConnContext != nil {
 		c.context = s.other.ConnContext(c.context, socket)
 	}

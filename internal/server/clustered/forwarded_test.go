@@ -1,0 +1,168 @@
+package clustered
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"godwit.dev/godwit/internal/config"
+	"godwit.dev/godwit/internal/server"
+	"godwit.dev/godwit/internal/server/clustered/roster"
+)
+
+// owner is a node that owns the state, as the one that forwards to it sees it.
+type owner struct {
+	asked   chan string   // the paths of requests that wait
+	proceed chan struct{} // they are answered
+	ended   chan error    // how the reading of a body, or the writing of an answer, has ended
+}
+
+func (o *owner) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch r.URL.Path {
+	case "/stream":
+		_, _ = io.WriteString(w, "begun ")
+		_ = http.NewResponseController(w).Flush()
+		fallthrough
+	case "/poll":
+		_, _ = io.Copy(io.Discard, r.Body)
+		o.asked <- r.URL.Path
+		<-o.proceed
+		_, _ = io.WriteString(w, "done")
+	case "/body":
+		_, err := io.Copy(io.Discard, r.Body)
+		o.ended <- err
+	case "/large":
+		const size, piece = 512 << 20, 1 << 20 // more than sockets hold
+		w.Header().Set("Content-Length", strconv.Itoa(size))
+		var err error
+		for written := 0; written < size && err == nil; written += piece {
+			_, err = w.Write(make([]byte, piece))
+		}
+		o.ended <- err
+	}
+}
+
+// startForwarding has a node forward to the owner what it gets from clients by its listener, where the
+// times for bodies and answers are short. ask sends a request by a protocol.
+func startForwarding(t *testing.T, to http.Handler, protocol string) (ask func(method, path string, body io.Reader, length int64) (*http.Response, error)) {
+	t.Helper()
+	peer := httptest.NewServer(to)
+	t.Cleanup(peer.Close)
+	o := startOwning(t) // another node owns the state
+	f := o.part.front
+	f.handOnTo([]roster.Peer{{Name: "b", Address: peer.Listener.Addr().String()}})
+	cfg := config.Config{MaxConnections: 100, MinTransferRate: 4 << 10, TransferWindow: 200 * time.Millisecond}
+	f.limits = server.NewLimits(cfg, slog.New(slog.DiscardHandler))
+	f.limits.Times = server.Times{Read: 300 * time.Millisecond, Write: 200 * time.Millisecond}
+	l, err := server.Listen(t.Context(), "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport, scheme := &http.Transport{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+		c, err := new(net.Dialer).DialContext(ctx, network, address)
+		if err == nil {
+			err = c.(*net.TCPConn).SetReadBuffer(64 << 10)
+		}
+		return c, err
+	}}, "http://"
+	var secure *tls.Config
+	if protocol != "plain" {
+		s := httptest.NewTLSServer(nil)
+		defer s.Close()
+		roots := x509.NewCertPool()
+		roots.AddCert(s.Certificate())
+		secure = &tls.Config{Certificates: s.TLS.Certificates, NextProtos: []string{"h2", "http/1.1"}, MinVersion: tls.VersionTLS12}
+		transport.TLSClientConfig = &tls.Config{RootCAs: roots, ServerName: "example.com", MinVersion: tls.VersionTLS12}
+		transport.ForceAttemptHTTP2, scheme = protocol == "HTTP/2.0", "https://"
+	}
+	stop := serve(server.ForClients(cfg, o.part.log, f.limits, l, secure, f))
+	t.Cleanup(stop)
+	t.Cleanup(transport.CloseIdleConnections)
+	return func(method, path string, body io.Reader, length int64) (*http.Response, error) {
+		r, err := http.NewRequestWithContext(t.Context(), method, scheme+l.Addr().String()+path, body)
+		if err != nil {
+			return nil, err
+		}
+		r.ContentLength = length
+		answer, err := transport.RoundTrip(r)
+		if err == nil && protocol != "plain" && answer.Proto != protocol {
+			err = errors.New("it is " + answer.Proto)
+		}
+		return answer, err
+	}
+}
+
+// How long an answer takes that the owner gives is for the owner to say, by whichever protocol: a
+// long poll or a stream is not cut off. A body that stalls is, and an answer that is not read.
+func TestForwardedDeadlines(t *testing.T) {
+	for _, protocol := range []string{"plain", "HTTP/1.1", "HTTP/2.0"} {
+		t.Run(protocol, func(t *testing.T) {
+			to := &owner{make(chan string), make(chan struct{}), make(chan error, 1)}
+			ask := startForwarding(t, to, protocol)
+			type answered struct{ what, text string }
+			answers := make(chan answered, 3)
+			wait := func(what, method, path string, body io.Reader, length int64) {
+				go func() {
+					answer, err := ask(method, path, body, length)
+					if err != nil {
+						answers <- answered{what, err.Error()}
+						return
+					}
+					text, err := io.ReadAll(answer.Body)
+					if err != nil {
+						text = append(text, err.Error()...)
+					}
+					answers <- answered{what, string(text)}
+				}()
+				<-to.asked
+			}
+			wait("a poll", http.MethodPost, "/poll", strings.NewReader("body"), 4)
+			wait("one with a body that is not kept", http.MethodPost, "/poll", strings.NewReader(strings.Repeat("x", replayable+1)), replayable+1)
+			wait("a stream", http.MethodGet, "/stream", nil, 0)
+
+			for path, length := range map[string]int64{"/kept": 100, "/body": replayable + 1} {
+				read, write := io.Pipe()
+				go func() { _, _ = io.WriteString(write, "some") }()
+				answer, err := ask(http.MethodPost, path, read, length)
+				if err == nil {
+					if answer.StatusCode < 400 {
+						t.Errorf("a body of %d bytes that stalls: %s", length, answer.Status)
+					}
+					answer.Body.Close()
+				}
+				write.Close()
+			}
+			if err := <-to.ended; err == nil {
+				t.Error("a body that stalls is taken for all of it")
+			}
+
+			answer, err := ask(http.MethodPost, "/large", strings.NewReader("x"), 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := <-to.ended; err == nil {
+				t.Error("an answer that is not read is taken for read")
+			}
+			answer.Body.Close()
+
+			// More than the time for an answer has passed, and that for a body.
+			close(to.proceed)
+			for range cap(answers) {
+				a := <-answers
+				if want := map[bool]string{true: "begun done", false: "done"}[a.what == "a stream"]; a.text != want {
+					t.Errorf("%s: %q", a.what, a.text)
+				}
+			}
+		})
+	}
+}

@@ -48,7 +48,7 @@ func TestClusterStatusSigns(t *testing.T) {
 	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", "/nonexistent")
 	t.Setenv("AWS_ACCESS_KEY_ID", "")
 	var out bytes.Buffer
-	if status := run([]string{"cluster", "status", "--endpoint", s.URL}, strings.NewReader(""), &out, &out, time.Now()); status == 0 || !strings.Contains(out.String(), `401 Unauthorized: "sign it\x1b[31m"`) {
+	if status := run([]string{"cluster", "status", "--endpoint", s.URL}, strings.NewReader(""), &out, &out, time.Now()); status == 0 || !strings.Contains(out.String(), `401 Unauthorized: sign it\u001b[31m`) {
 		t.Errorf("without a key: %d: %s", status, out.String())
 	}
 	t.Setenv("AWS_ACCESS_KEY_ID", "AKIAIOSFODNN7EXAMPLE")

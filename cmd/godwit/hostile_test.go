@@ -26,7 +26,7 @@ func TestHostileTexts(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case strings.HasSuffix(r.URL.Path, "/cluster"):
-			_, _ = w.Write([]byte(`{"nodes":[{"name":` + said + `,"url":` + said + `,"version":` + said + `,"state":` + said + `}],"cells":[{"owner":` + said + `}]}`))
+			_, _ = w.Write([]byte(`{"nodes":[{"name":` + said + `,"url":` + said + `,"version":` + said + `,"state":` + said + `},{"name":` + said + `,"state":"serving"}],"cells":[{"owner":` + said + `}]}`))
 		case strings.HasPrefix(r.URL.Path, "/_godwit/"):
 			w.WriteHeader(status)
 			_, _ = w.Write([]byte(`{"error":` + said + `,"code":"BadRequest"}`))

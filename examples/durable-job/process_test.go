@@ -19,6 +19,8 @@ import (
 // patience bounds every wait for something that should be quick.
 const patience = 2 * time.Minute
 
+func init() { http.DefaultClient.Timeout = patience }
+
 // build compiles a command of the module in dir into bin.
 func build(t *testing.T, bin, dir, pkg, name string) string {
 	t.Helper()

@@ -31,7 +31,7 @@ import (
 // patience bounds every wait for something that should be quick.
 const patience = 2 * time.Minute
 
-func init() { http.DefaultClient.Timeout = patience }
+func init() { http.DefaultClient.Timeout = 5 * time.Minute } // a clock that is moved does all that is due
 
 const (
 	mail   = "ana@example.com"

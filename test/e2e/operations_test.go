@@ -35,7 +35,7 @@ func TestOperationsCommands(t *testing.T) {
 		out, err := exec.Command(binary, "apply", "--dry-run", path).CombinedOutput()
 		return err == nil && strings.Contains(string(out), "nothing differs"), err
 	})
-	out := readme.Run(t, readme.Of(t, top, "docs/operations.md"), dir, s.addr, 5*time.Minute)
+	out := readme.Run(t, readme.Of(t, top, "docs/operations.md"), dir, s.addr, 10*time.Minute)
 	for _, line := range []string{"each as it was made", "is sealed with the root key", "is restored", "nothing differs"} {
 		if !strings.Contains(out, line) {
 			t.Errorf("nothing says %q:\n%s", line, out)

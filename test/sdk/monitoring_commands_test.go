@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sns"
@@ -18,7 +19,7 @@ func TestMonitoringCommands(t *testing.T) {
 	programs.Need(t, "bash", "aws")
 	endpoint, orders, ops := startOpen(t), newHook(t), newHook(t)
 	readme.Shell{
-		Dir: t.TempDir(), Address: strings.TrimPrefix(endpoint, "http://"), Within: testTimeout,
+		Dir: t.TempDir(), Address: strings.TrimPrefix(endpoint, "http://"), Within: 10 * time.Minute,
 		Replace: strings.NewReplacer("http://127.0.0.1:9000/orders", orders.URL+"/orders", "http://127.0.0.1:9000/ops", ops.URL+"/ops"),
 	}.Run(t, readme.Of(t, "../..", "docs/monitoring.md"))
 	for _, h := range []*hook{orders, ops} {

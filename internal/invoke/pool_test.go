@@ -558,11 +558,13 @@ func TestPanicEndsTheProcess(t *testing.T) {
 // broken makes environments in which an invocation panics.
 type broken struct{}
 
-func (broken) Open(context.Context, *function.Target, Output) (Environment, error) { return broken{}, nil }
-func (broken) Start() (*Failure, error)                           { return nil, nil }
-func (broken) Run(*Work) (Result, error)                          { panic("a mistake") }
-func (broken) Usable() bool                                       { return true }
-func (broken) Close()                                             {}
+func (broken) Open(context.Context, *function.Target, Output) (Environment, error) {
+	return broken{}, nil
+}
+func (broken) Start() (*Failure, error)  { return nil, nil }
+func (broken) Run(*Work) (Result, error) { panic("a mistake") }
+func (broken) Usable() bool              { return true }
+func (broken) Close()                    {}
 
 // slowly is a runner whose environments take long to open.
 type slowly struct{ begun chan struct{} }

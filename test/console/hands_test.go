@@ -4,9 +4,17 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 )
+
+// text is what a field has, by its label.
+func (b *tab) text(label string) string {
+	b.t.Helper()
+	return value[string](b, fmt.Sprintf(`[...document.querySelectorAll("label")].find((l) => l.textContent.startsWith(%s)).control.value`, quote(label)))
+}
 
 // choose takes an option of a list, by its label.
 func (b *tab) choose(label, option string) {
@@ -181,6 +189,54 @@ func TestGoingBack(t *testing.T) {
 	b.until("the link has the focus", focused+` === "A queue-079"`)
 	if got := value[int](b, "Math.round(scrollY)"); got < at-2 || got > at+2 {
 		t.Errorf("scrolled to %d, and %d before", got, at)
+	}
+}
+
+// Where a session ends while somebody types, the sign-in says so, has the focus, and leads back to
+// the page as it was.
+func TestSessionEndsWhileTyping(t *testing.T) {
+	s := start(t, "--enforce")
+	b := s.open(t)
+	signIn := func() {
+		t.Helper()
+		b.fill("Access key", rootKey)
+		b.fill("Secret access key", rootSecret)
+		b.press("Sign in")
+	}
+	b.visit("policy")
+	if b.is(`document.body.innerText.includes("has ended")`) {
+		t.Error("a session has ended that never was")
+	}
+	signIn()
+	b.shows("60 of 3,600 seconds")
+	b.until("the page has the focus", focused+` === "H1 A policy of your own"`)
+	b.run(command(network.ClearBrowserCookies, cdp.Empty{}))
+	b.fill("Retries in all", "9")
+	b.shows("Your session has ended.")
+	b.until("one can type at once", `document.activeElement.labels?.[0].textContent === "Access key"`)
+	signIn()
+	b.shows("Retries in all")
+	if got := b.text("Retries in all"); got != "9" {
+		t.Errorf("what was typed is %s", got)
+	}
+	b.visit("policy")
+	if got := b.text("Retries in all"); got != "3" {
+		t.Errorf("a page that is opened anew has %s", got)
+	}
+}
+
+// A page that asks only once does so again where the server did not answer.
+func TestServerComesBack(t *testing.T) {
+	s := start(t)
+	b := s.open(t)
+	b.cut("settings")
+	b.visit("settings")
+	b.shows("It is asked again every few seconds.")
+	b.run(command(network.SetBlockedURLs, network.SetBlockedURLsParams{}))
+	b.shows("ingest-listen")
+	b.until("nothing is wrong any more", `!document.querySelector(".trouble")`)
+	if n := b.asked("/v1/settings"); n > 20 {
+		t.Errorf("it has asked %d times", n)
 	}
 }
 

@@ -1,7 +1,9 @@
 package console_test
 
 import (
+	"encoding/json"
 	"fmt"
+	"net/url"
 	"testing"
 
 	"github.com/chromedp/cdproto/cdp"
@@ -31,6 +33,66 @@ func (s *server) queues(n int) {
 }
 
 const focused = `(document.activeElement.tagName + " " + document.activeElement.textContent.trim())`
+
+// When a job has ended, whatever is there yet stays selected and unfolded, and what is being typed
+// stays, too, in a dialog as well. What became of the job is told.
+func TestSelectionOutlivesJobs(t *testing.T) {
+	s := start(t)
+	s.sqs("CreateQueue", `{"QueueName":"dead"}`)
+	for i := range 4 {
+		s.sqs("SendMessage", fmt.Sprintf(`{"QueueUrl":"%s/%s/dead","MessageBody":"order %d"}`, s.url, account, i))
+	}
+	queue := "arn:aws:sqs:us-east-1:" + account + ":dead"
+	var listed struct {
+		Messages []struct{ Position string } `json:"messages"`
+	}
+	if err := json.Unmarshal([]byte(s.get("/_godwit/v1/messages?arn="+url.QueryEscape(queue))), &listed); err != nil || len(listed.Messages) != 4 {
+		t.Fatal(listed, err)
+	}
+	gone := func(n int) {
+		t.Helper()
+		s.own("/_godwit/v1/jobs", fmt.Sprintf(`{"kind":"delete","arn":%q,"where":{"ids":[%q]}}`, queue, listed.Messages[n].Position))
+	}
+	const shown, selected = `document.querySelectorAll(".message").length === %d`, `[...document.querySelectorAll(".messages > li")].filter((e) => e.querySelector("input:checked")).map((e) => e.querySelector(".excerpt").textContent).join()`
+	b := s.open(t)
+	b.visit("dead-letters", "queue", queue)
+	b.press("Show messages")
+	b.until("all are listed", fmt.Sprintf(shown, 4))
+	b.run(script(`[...document.querySelectorAll(".messages input")].slice(1).forEach((e) => e.click()); document.querySelectorAll(".message")[2].open = true`))
+	b.until("three are selected", selected+`.split(",").length === 3`)
+	b.fill("Body or attributes contain", "order")
+	b.choose("Do", "delete")
+	b.press("Preview the 3 selected")
+	b.press("Delete 3")
+	b.fill("Type dead", "de")
+
+	gone(0)
+	b.until("it is not listed any more", fmt.Sprintf(shown, 3))
+	b.shows("3 shown, 3 selected")
+	b.shows("The job has ended: 1 deleted.")
+	if got := value[string](b, selected); got != "order 1,order 2,order 3" {
+		t.Errorf("selected are then %q", got)
+	}
+	if !b.is(`document.querySelectorAll(".message")[1].open`) {
+		t.Error("what was unfolded is folded")
+	}
+	if got := b.text("Body or attributes contain"); got != "order" {
+		t.Errorf("what was typed is %q", got)
+	}
+
+	gone(3) // which is selected
+	b.until("it is not listed any more", fmt.Sprintf(shown, 2))
+	if got := value[string](b, selected); got != "order 1,order 2" {
+		t.Errorf("selected are then %q", got)
+	}
+	if !b.is(`document.querySelector("dialog[open] input")?.value === "de"`) {
+		t.Fatal("the dialog is gone, or what was typed in it")
+	}
+	b.fill("Type dead", "dead")
+	b.press("delete for good")
+	b.shows("No dead letters")
+	b.shows("Preview all")
+}
 
 // The menu is in reach wherever one is on a page, tells where that is, and is closed without
 // following a link.

@@ -18,11 +18,15 @@ export interface Session {
   required: boolean; // whether a session is needed at all
   user?: string; // who is signed in
   csrf?: string;
+  over?: boolean; // it has ended, though nobody signed out
   expiresAt?: string; // if nobody uses it before
   now?: string;
   provider?: string; // who vouches for people, beside their access keys
   providerPath?: string;
 }
+
+// last is who was signed in last, and did not sign out.
+export const last = { user: "" };
 
 // session is null until the server has said who asks.
 export const session = signal<Session | null>(null);
@@ -60,7 +64,7 @@ export async function ask<T>(method: string, path: string, params: Record<string
     said = undefined;
   }
   if (answer.ok) return said as T;
-  if (answer.status === 401 && session.value?.required) session.value = { ...session.value, user: undefined, csrf: undefined };
+  if (answer.status === 401 && session.value?.required) session.value = { ...session.value, user: undefined, csrf: undefined, over: !!last.user };
   const why = (said as { error?: unknown } | undefined)?.error;
   throw new Refused(answer.status, typeof why === "string" ? why : `The server answered ${answer.status}.`);
 }
@@ -97,7 +101,9 @@ export async function discover() {
 }
 
 export async function openSession() {
-  session.value = await ask<Session>("GET", "/_godwit/ui/session");
+  const found = await ask<Session>("GET", "/_godwit/ui/session");
+  if (found.user) last.user = found.user;
+  session.value = found.user ? found : { ...found, over: !!last.user };
 }
 
 export interface Loaded<T> {
@@ -115,7 +121,7 @@ const atRest = 15_000;
 // something has: at most every so many milliseconds, and only while the page is looked at.
 // An event of the kind live has the data with it, which merge adds to what is known; commits
 // has not, and so it is asked again. Where the server cannot tell, it is asked as often. A null
-// path asks for nothing; every 0 asks once. What was known stays shown while it is asked again,
+// path asks for nothing; every 0 asks until there is an answer. What was known stays shown while it is asked again,
 // unless it is of something else.
 export function useData<T>(path: string | null, params: Record<string, Value> = {}, every = 3000, live: Kind = "commits", merge?: (told: T, known: T | undefined) => T): Loaded<T> {
   const key = path === null ? "" : path + "?" + JSON.stringify(params);
@@ -127,6 +133,7 @@ export function useData<T>(path: string | null, params: Record<string, Value> = 
     let timer: ReturnType<typeof setTimeout> | undefined;
     let busy = false;
     let stale = false; // something has changed since it was asked
+    let unanswered = false;
     let asked = 0;
     let since: T[] = []; // what events told since then: the answer may be older
     const load = async () => {
@@ -141,10 +148,12 @@ export function useData<T>(path: string | null, params: Record<string, Value> = 
       since = [];
       try {
         const data = await get<T>(path, params, abort.signal);
+        unanswered = false;
         setState({ key, data: since.reduce(add, data) });
       } catch (err) {
         if (abort.signal.aborted) return;
         const error = err instanceof Refused ? err : new Refused(0, String(err));
+        unanswered = error.status === 0 || error.status >= 500;
         setState((old) => ({ key, error, data: old.key === key ? old.data : undefined }));
       } finally {
         busy = false;
@@ -154,7 +163,11 @@ export function useData<T>(path: string | null, params: Record<string, Value> = 
     // next has it asked when that is due.
     const next = () => {
       clearTimeout(timer);
-      if (abort.signal.aborted || busy || every === 0 || document.hidden) return;
+      if (abort.signal.aborted || busy || document.hidden) return;
+      if (every === 0) { // until the server has answered
+        if (unanswered) timer = setTimeout(load, 3000);
+        return;
+      }
       const told = streaming.value && !stale;
       if (told && live !== "commits") return;
       timer = setTimeout(load, Math.max((told ? Math.max(every, atRest) : every) - (performance.now() - asked), 0));

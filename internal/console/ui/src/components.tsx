@@ -10,14 +10,14 @@ type Children = { children?: ComponentChildren };
 
 // A is a link to a page of the console. The browser follows it as any link: in a new tab,
 // where that is asked for.
-export function A({ page, params, children, class: name, label }: Children & { page: string; params?: Record<string, string | undefined | null>; class?: string; label?: string }) {
+export function A({ page, params, children, class: name, label, current }: Children & { page: string; params?: Record<string, string | undefined | null>; class?: string; label?: string; current?: "page" | "true" }) {
   const to = href(page, params);
   const follow = (e: MouseEvent) => {
     if (e.button !== 0 || e.metaKey || e.ctrlKey || e.shiftKey || e.altKey) return;
     e.preventDefault();
     go(to);
   };
-  return <a href={to} onClick={follow} class={name} aria-label={label}>{children}</a>;
+  return <a href={to} onClick={follow} class={name} aria-label={label} aria-current={current}>{children}</a>;
 }
 
 // pageOf is the page on what an ARN names; empty: there is none.
@@ -87,7 +87,7 @@ export function Section({ title, children, actions, hint }: Children & { title: 
   return (
     <section aria-labelledby={id}>
       <div class="section-head">
-        <h2 id={id}>{title}</h2>
+        <h2 id={id} tabIndex={-1}>{title}</h2>
         {actions ? <div class="actions">{actions}</div> : null}
       </div>
       {hint ? <p class="hint">{hint}</p> : null}
@@ -143,6 +143,25 @@ export interface Column<T> {
   sort?: string; // what the server sorts by for it
 }
 
+// toHeading moves the focus to the heading of what a control is in, where the control may not be
+// there any more once what it asked for has come.
+export function toHeading(from: Element) {
+  const heading = from.closest("section")?.querySelector("h2") ?? document.querySelector("h1");
+  heading?.focus({ preventScroll: true });
+  if (heading?.tagName === "H2") heading.scrollIntoView();
+  else scrollTo(0, 0);
+}
+
+// sorting is the column that was sorted by last: its button, which is made anew with the table,
+// gets the focus back.
+let sorting = "";
+
+const refocus = (column: string) => (button: HTMLButtonElement | null) => {
+  if (!button || sorting !== column || document.activeElement !== document.body) return;
+  sorting = "";
+  button.focus();
+};
+
 // Table is a table that scrolls in its own box, so that the page never does sideways.
 export function Table<T>({ caption, columns, rows, keyOf, sorted, onSort }: {
   caption: string;
@@ -160,7 +179,7 @@ export function Table<T>({ caption, columns, rows, keyOf, sorted, onSort }: {
           <tr>
             {columns.map((c) => (
               <th scope="col" class={c.number ? "number" : undefined} aria-sort={c.sort && c.sort === sorted ? (c.sort === "name" ? "ascending" : "descending") : undefined}>
-                {c.sort && onSort ? <button type="button" class="link" onClick={() => onSort(c.sort!)}>{c.name}{c.sort === sorted ? (c.sort === "name" ? " ↑" : " ↓") : ""}</button> : c.name}
+                {c.sort && onSort ? <button type="button" class="link" ref={refocus(caption + c.sort)} onClick={() => { sorting = caption + c.sort; onSort(c.sort!); }}>{c.name}{c.sort === sorted ? (c.sort === "name" ? " ↑" : " ↓") : ""}</button> : c.name}
               </th>
             ))}
           </tr>
@@ -241,23 +260,27 @@ export function Pager({ next, name = "cursor" }: { next: string | null | undefin
   if (!next && !at) return null;
   return (
     <nav class="pager" aria-label="pages">
-      {at ? <button type="button" onClick={() => refine({ [name]: "" }, false)}>First page</button> : null}
-      {next ? <button type="button" onClick={() => refine({ [name]: next }, false)}>Next page</button> : null}
+      {at ? <button type="button" onClick={(e) => { toHeading(e.currentTarget); refine({ [name]: "" }, false); }}>First page</button> : null}
+      {next ? <button type="button" onClick={(e) => { toHeading(e.currentTarget); refine({ [name]: next }, false); }}>Next page</button> : null}
     </nav>
   );
 }
 
 // notice is what the last command did. It is read out.
-export const notice = signal<{ text: string; bad: boolean } | null>(null);
+export const notice = signal<{ text: string; bad: boolean; n: number } | null>(null);
+
+let told = 0; // notices so far: the same text is read out again
 
 export function tell(text: string, bad = false) {
-  notice.value = { text, bad };
+  notice.value = { text, bad, n: ++told };
 }
 
-// Act is a button that carries out a command, once at a time, and tells what came of it.
+// Act is a button that carries out a command, once at a time, and tells what came of it. It keeps
+// the focus meanwhile, which a disabled one would lose.
 export function Act({ children, run, confirm, kind, disabled }: Children & { run: () => Promise<string | void>; confirm?: string; kind?: "danger" | "main"; disabled?: boolean }) {
   const [busy, setBusy] = useState(false);
   const click = async () => {
+    if (busy) return;
     if (confirm && !window.confirm(confirm)) return;
     setBusy(true);
     try {
@@ -269,7 +292,7 @@ export function Act({ children, run, confirm, kind, disabled }: Children & { run
       setBusy(false);
     }
   };
-  return <button type="button" class={kind} disabled={busy || disabled} aria-busy={busy} onClick={click}>{children}</button>;
+  return <button type="button" class={kind} disabled={disabled && !busy} aria-disabled={busy || undefined} aria-busy={busy} onClick={click}>{children}</button>;
 }
 
 // Sure asks for the name of what is to be changed for good, before it is.
@@ -288,7 +311,7 @@ export function Sure({ title, name, verb, children, run, onClose }: Children & {
     setBusy(true);
     try {
       await run();
-      onClose();
+      box.current?.close(); // which gives the focus back
     } catch (err) {
       setError(err as Error);
       setBusy(false);

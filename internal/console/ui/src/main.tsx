@@ -4,7 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { discover, has, openSession, reached, session } from "./api";
 import { A, Empty, notice, Page, Trouble } from "./components";
 import { paint } from "./paint";
-import { place } from "./router";
+import { place, settle } from "./router";
 import { Safe } from "./text";
 import { Ending } from "./stay";
 import { OverviewPage } from "./pages/overview";
@@ -67,10 +67,30 @@ const above: Record<string, string> = { queue: "queues", topic: "topics", subscr
 
 function Menu() {
   const [open, setOpen] = useState(false);
-  const now = above[place.value.page] ?? place.value.page;
+  const nav = useRef<HTMLElement>(null);
+  const { page: shown } = place.value;
+  const now = above[shown] ?? shown;
   useEffect(() => setOpen(false), [place.value]);
+  useEffect(() => {
+    if (!open) return;
+    const outside = (e: Event) => {
+      if (!nav.current?.contains(e.target as Node)) setOpen(false);
+    };
+    const escape = (e: KeyboardEvent) => {
+      if (e.key !== "Escape") return;
+      e.preventDefault();
+      setOpen(false);
+      if (nav.current?.contains(document.activeElement)) nav.current.querySelector<HTMLElement>(".menu-button")?.focus();
+    };
+    document.addEventListener("pointerdown", outside);
+    document.addEventListener("keydown", escape, true); // before a notice is closed by it
+    return () => {
+      document.removeEventListener("pointerdown", outside);
+      document.removeEventListener("keydown", escape, true);
+    };
+  }, [open]);
   return (
-    <nav aria-label="main" class={open ? "menu open" : "menu"}>
+    <nav ref={nav} aria-label="main" class={open ? "menu open" : "menu"}>
       <div class="brand">
         <A page="">Godwit</A>
         <button type="button" class="menu-button" aria-expanded={open} aria-controls="menu" onClick={() => setOpen(!open)}>Menu</button>
@@ -81,7 +101,7 @@ function Menu() {
             <p class="group" id={"menu-" + group}>{group}</p>
             <ul aria-labelledby={"menu-" + group}>
               {entries.filter(([page]) => offers(page)).map(([page, name]) => (
-                <li class={page === now ? "current" : undefined}><A page={page}>{name}</A></li>
+                <li class={page === now ? "current" : undefined}><A page={page} current={page === shown ? "page" : page === now ? "true" : undefined}>{name}</A></li>
               ))}
             </ul>
           </div>
@@ -94,15 +114,47 @@ function Menu() {
 
 function Notice() {
   const said = notice.value;
+  const [held, setHeld] = useState(false); // somebody points at it, or has the focus in it
+  const [away, setAway] = useState(document.hidden);
+  const before = useRef<Element | null>(null); // what had the focus before it came to the notice
+  const close = () => {
+    const inside = document.activeElement?.closest(".notice");
+    notice.value = null;
+    setHeld(false);
+    if (!inside) return;
+    const to = before.current?.isConnected ? before.current : document.querySelector("h1");
+    (to as HTMLElement | null)?.focus({ preventScroll: true });
+  };
   useEffect(() => {
-    if (!said || said.bad) return;
-    const timer = setTimeout(() => (notice.value = null), 8000);
-    return () => clearTimeout(timer);
+    const seen = () => setAway(document.hidden);
+    document.addEventListener("visibilitychange", seen);
+    return () => document.removeEventListener("visibilitychange", seen);
+  }, []);
+  useEffect(() => {
+    if (!said) return;
+    const escape = (e: KeyboardEvent) => {
+      const field = e.target instanceof HTMLInputElement && e.target.value; // which it empties
+      if (e.key === "Escape" && !e.defaultPrevented && !field && !document.querySelector("dialog[open]")) close();
+    };
+    document.addEventListener("keydown", escape);
+    return () => document.removeEventListener("keydown", escape);
   }, [said]);
+  useEffect(() => {
+    if (!said || said.bad || held || away) return;
+    const timer = setTimeout(() => (notice.value = null), Math.max(8000, said.text.length * 80));
+    return () => clearTimeout(timer);
+  }, [said, held, away]);
+  const text = said ? <Safe key={said.n} text={said.text} max={1000} /> : null;
   return (
-    <div class="notices" role="status" aria-live="polite">
+    <div class="notices">
       <Ending />
-      {said ? <div class={said.bad ? "notice bad" : "notice"}><Safe text={said.text} max={1000} /> <button type="button" class="link" onClick={() => (notice.value = null)}>Close</button></div> : null}
+      <div class={said ? (said.bad ? "notice bad" : "notice") : undefined} onMouseEnter={() => setHeld(true)} onMouseLeave={() => setHeld(false)}
+        onFocusCapture={(e) => { if (!(e.relatedTarget as Element | null)?.closest(".notice")) before.current = e.relatedTarget as Element | null; setHeld(true); }}
+        onBlurCapture={() => setHeld(false)}>
+        <span role="status">{said?.bad ? null : text}</span>
+        {said?.bad ? <span role="alert">{text}</span> : null}
+        {said ? <> <button type="button" class="link" aria-label="Close notice" onClick={close}>Close</button></> : null}
+      </div>
     </div>
   );
 }
@@ -127,6 +179,7 @@ function Later({ title, name }: { title: string; name: keyof Seldom }) {
 function App() {
   const [error, setError] = useState<Error | null>(null);
   const first = useRef(true);
+  const asked = useRef(false); // who it is
   const main = useRef<HTMLElement>(null);
   const begin = () => openSession().then(() => setError(null), setError);
   useEffect(() => {
@@ -142,23 +195,25 @@ function App() {
     if (!inside) return;
     void discover();
   }, [inside]);
-  const { page } = place.value;
+  const { page, params } = place.value;
+  const subject = params.arn ?? params.queue ?? params.name ?? params.subscription ?? params.topic ?? params.root ?? "";
   const found = pages[page];
   const there = typeof found?.[1] !== "string" || seldom.value !== null;
   useEffect(() => {
-    const named = place.value.params.arn ?? place.value.params.queue ?? place.value.params.name ?? "";
-    document.title = (found ? found[0] : "Not found") + (named ? " " + named.split(":").pop() : "") + " – Godwit";
-    if (!there) return;
-    if (first.current) {
+    document.title = (found ? found[0] : "Not found") + (subject ? " " + subject.split(":").pop() : "") + " – Godwit";
+    if (!there || !inside) return;
+    if (first.current && !asked.current) {
       first.current = false;
       return;
     }
     main.current?.querySelector<HTMLElement>("h1")?.focus({ preventScroll: true });
-    scrollTo(0, 0);
-  }, [page, place.value.params.arn, there]);
+    if (place.value.at === undefined) scrollTo(0, 0);
+  }, [page, subject, there, inside]);
+  useEffect(() => (there && inside && place.value.at !== undefined ? settle(place.value) : undefined), [place.value, there, inside]);
 
   const who = session.value;
   if (who === null) return <main class="alone">{error ? <><Trouble error={error} /><button type="button" onClick={begin}>Try again</button></> : <p class="hint" aria-busy="true">Loading…</p>}</main>;
+  if (who.required && !who.user) asked.current = true;
   if (who.required && !who.user) return <main class="alone"><SignIn /><Notice /></main>;
   const Shown = found?.[1];
   return (

@@ -1,10 +1,10 @@
 import { h, Fragment } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { get, useData } from "../api";
-import { A, Arn, Empty, Field, nameOf, Page, Pager, Section, Shown, Table, Trouble } from "../components";
+import { A, Arn, Empty, Field, nameOf, Page, Pager, Section, Shown, Table, toHeading, Trouble } from "../components";
 import { place, refine } from "../router";
 import { count, Safe, span, Time } from "../text";
-import type { DeadGroup, MessagePage, Queue } from "../types";
+import type { DeadGroup, Job, MessagePage, Queue } from "../types";
 import { exportMessages, MessageList } from "./queues";
 import { Jobs, Work } from "./jobs";
 import { Redrives } from "./redrive";
@@ -73,7 +73,9 @@ function useGroups(queue: string): Grouped & { again: () => void } {
           }
           scanned += page.scanned;
           cursor = page.next;
-          setState({ groups: [...found.values()].sort((a, b) => b.count - a.count), scanned, total: page.total, done: !cursor, error: null });
+          const groups = [...found.values()].sort((a, b) => b.count - a.count);
+          const total = page.total, done = !cursor;
+          setState((old) => ({ groups: round && !done ? old.groups : groups, scanned, total, done, error: null })); // what was known stays until all is counted anew
         } while (cursor);
       } catch (err) {
         if (!abort.signal.aborted) setState((old) => ({ ...old, done: true, error: err as Error }));
@@ -90,6 +92,7 @@ function useGroups(queue: string): Grouped & { again: () => void } {
 interface Listed {
   of: string; // the filter
   page: MessagePage | null;
+  cursor?: string | null; // where the page begins
   error: Error | null;
   selected: Set<string>; // positions
 }
@@ -104,26 +107,41 @@ function Workbench({ queue }: { queue: string }) {
   const [listed, setListed] = useState<Listed>(nothing(filter));
   const { page, error, selected } = listed.of === filter ? listed : nothing(filter);
   const [version, setVersion] = useState(0); // of the jobs
-  const select = (positions: Iterable<string>) => setListed({ of: filter, page, error, selected: new Set(positions) });
+  const begun = useRef(new Map<string, string[]>()); // jobs begun here, with the positions that were selected
+  const change = (by: (now: Listed) => Listed) => setListed((now) => by(now.of === filter ? now : nothing(filter)));
+  const select = (positions: (selected: Set<string>) => Iterable<string>) => change((now) => ({ ...now, selected: new Set(positions(now.selected)) }));
   const turn = useRef(0); // of the looks: only the latest is answered
-  const look = async (cursor?: string | null) => {
+  const latest = useRef<{ of: string; cursor?: string | null } | null>(null); // what was looked at last
+  const look = async (cursor?: string | null, again = false) => {
     const mine = ++turn.current;
-    setListed({ of: filter, page, error: null, selected });
-    const answer = (found: Partial<Listed>) => setListed((now) => (now.of === filter && mine === turn.current ? { ...now, ...found } : now));
+    latest.current = { of: filter, cursor };
+    change((now) => ({ ...now, error: null }));
+    const answer = (found: (now: Listed) => Listed) => setListed((now) => (now.of === filter && mine === turn.current ? found(now) : now));
     try {
-      answer({ page: await get<MessagePage>("messages", { arn: queue, ...where, cursor, limit: 100 }) });
+      let page = await get<MessagePage>("messages", { arn: queue, ...where, cursor, limit: 100 });
+      if (again && cursor && !page.messages?.length && !page.next) page = await get<MessagePage>("messages", { arn: queue, ...where, cursor: (cursor = null), limit: 100 });
+      answer((now) => ({ ...now, page, cursor, selected: again ? still(now, page, !cursor && !page.next) : now.selected }));
     } catch (err) {
-      answer({ error: err as Error });
+      answer((now) => ({ ...now, error: err as Error }));
     }
   };
   const changed = () => {
+    latest.current = null;
+    turn.current++;
     setListed(nothing(filter));
     groups.again();
+  };
+  // Others are still selected when a job has ended, and what was listed is so as far as it is there.
+  const ended = (jobs: Job[]) => {
+    groups.again();
+    const gone = new Set(jobs.flatMap((j) => (j.state === "completed" && !j.skipped ? begun.current.get(j.id) ?? [] : [])));
+    if (gone.size) select((selected) => [...selected].filter((position) => !gone.has(position)));
+    if (latest.current?.of === filter) void look(latest.current.cursor, true);
   };
   return (
     <Page what="Dead-letter workbench" title={<Safe text={nameOf(queue)} />} actions={<><A class="button" page="queue" params={{ arn: queue }}>The queue</A><button type="button" onClick={changed}>Look again</button></>}>
       <Redrives queue={queue} />
-      <Jobs arn={queue} version={version} onDone={changed} />
+      <Jobs arn={queue} version={version} onDone={ended} />
       <Section title="Why they died" hint={groups.done ? <>{count(groups.scanned)} dead letters looked at. Looking changes nothing.</> : <span aria-busy="true">Looked at {count(groups.scanned)} of {count(groups.total)}…</span>}>
         <Trouble error={groups.error} />
         {groups.groups.length ? (
@@ -143,30 +161,34 @@ function Workbench({ queue }: { queue: string }) {
         {p.cause ? <p>Chosen: <strong><Safe text={p.cause} max={300} /></strong> <button type="button" class="link" onClick={() => refine({ cause: "", from: "" })}>Choose all causes</button></p> : null}
         <Search />
         <Trouble error={error} />
+        <p class="hint" aria-live="polite">{page ? <>{count(page.messages?.length ?? 0)} shown{selected.size ? `, ${count(selected.size)} selected` : ""}</> : null}</p>
         {page ? (
           <>
             {page.messages?.length ? (
               <>
-                <MessageList queue={queue} messages={page.messages} selected={selected} onSelect={(position, on) => {
-                  const next = new Set(selected);
-                  if (on) next.add(position);
-                  else next.delete(position);
-                  select(next);
-                }} />
+                <MessageList queue={queue} messages={page.messages} selected={selected} onSelect={(position, on) => select((selected) => (on ? [...selected, position] : [...selected].filter((other) => other !== position)))} />
                 <div class="actions">
-                  <button type="button" onClick={() => select([...selected, ...page.messages.map((m) => m.position)])}>Select these {count(page.messages.length)}</button>
-                  {selected.size ? <button type="button" onClick={() => select([])}>Select none</button> : null}
+                  <button type="button" onClick={() => select((selected) => [...selected, ...page.messages.map((m) => m.position)])}>Select these {count(page.messages.length)}</button>
+                  {selected.size ? <button type="button" onClick={(e) => { (e.currentTarget.previousElementSibling as HTMLElement).focus(); select(() => []); }}>Select none</button> : null}
                   <button type="button" onClick={() => exportMessages(nameOf(queue), page.messages)}>Save as table</button>
                 </div>
               </>
             ) : <Empty><p>{page.next ? "Nothing found so far." : "None is like that."}</p></Empty>}
-            {page.next ? <button type="button" onClick={() => look(page.next)}>{page.messages?.length ? "Next page" : "Search on"}</button> : null}
+            {page.next ? <button type="button" onClick={(e) => { toHeading(e.currentTarget); void look(page.next); }}>{page.messages?.length ? "Next page" : "Search on"}</button> : null}
           </>
         ) : null}
       </Section>
-      <Work arn={queue} kinds={["redrive", "delete"]} thing="dead letters" where={where} selected={[...selected]} redirect version={version} onStart={() => setVersion(version + 1)} />
+      <Work arn={queue} kinds={["redrive", "delete"]} thing="dead letters" where={where} selected={[...selected]} redirect version={version} onStart={(job, ids) => { begun.current.set(job.id, ids); setVersion(version + 1); }} />
     </Page>
   );
+}
+
+// still are those selected that are there yet, as far as a newer page tells: what it has not of
+// what was listed is gone, and where it has all, so is everything else.
+function still({ page: old, selected }: Listed, page: MessagePage, all: boolean): Set<string> {
+  const there = new Set((page.messages ?? []).map((m) => m.position));
+  const gone = new Set((old?.messages ?? []).map((m) => m.position).filter((position) => !there.has(position)));
+  return new Set([...selected].filter((position) => (all ? there.has(position) : !gone.has(position))));
 }
 
 function Search() {

@@ -4,6 +4,7 @@ import { get, post, useData } from "../api";
 import { A, Act, Arn, Empty, Field, nameOf, Page, Section, State, Table, Trouble } from "../components";
 import { place } from "../router";
 import { count, Safe, Time } from "../text";
+import { useTyped } from "../typed";
 import type { Attribute, MessagePage, SubscriptionDetail } from "../types";
 import type { Publishes } from "./publishes";
 import type { Subscriptions } from "./subscriptions";
@@ -91,7 +92,7 @@ function bounded(all: Sample[]): Sample[] {
 function Editor({ topic, of, saved }: { topic: string; of?: SubscriptionDetail; saved: () => void }) {
   const subscription = of?.arn;
   const kept = of?.filterPolicy ?? "";
-  const [text, setText] = useState(laid(kept || "{}"));
+  const [text, setText] = useTyped("filter", () => laid(kept || "{}"));
   const [scope, setScope] = useState(of?.filterPolicyScope || "MessageAttributes");
   const feeds = useData<Subscriptions>("subscriptions", { topic, protocol: "sqs", limit: 100 }, 0);
   const queues = [...new Set([...(feeds.data?.subscriptions ?? []).map((s) => s.endpointArn ?? ""), of?.deadLetterQueue ?? ""])].filter((q) => q);

@@ -60,9 +60,16 @@ function useJobs(limit: number, arn?: string, state?: string): Loaded<JobList> {
   });
 }
 
-// Jobs shows the latest jobs on a queue or a subscription, and calls onDone whenever one of
-// them has ended.
-export function Jobs({ arn, onDone, version }: { arn: string; onDone: () => void; version: number }) {
+// became is what became of a job, in a line.
+function became(job: Job): string {
+  const did = `${count(job.done)} ${verbs[job.kind]?.[1] ?? "done"}${job.skipped ? `, ${count(job.skipped)} skipped` : ""}`;
+  if (job.state === "failed") return `The job has failed: ${did}. ${job.error ?? ""}`;
+  return `The job ${job.state === "cancelled" ? "was stopped" : "has ended"}: ${did}.`;
+}
+
+// Jobs shows the latest jobs on a queue or a subscription, and calls onDone with those that
+// have ended since.
+export function Jobs({ arn, onDone, version }: { arn: string; onDone: (ended: Job[]) => void; version: number }) {
   const jobs = useJobs(3, arn);
   const over = useRef<Set<string> | null>(null); // those that have ended, as far as is known; null: nothing is
   useEffect(() => {
@@ -70,10 +77,12 @@ export function Jobs({ arn, onDone, version }: { arn: string; onDone: () => void
   }, [version]);
   useEffect(() => {
     if (!jobs.data) return;
-    const now = new Set((jobs.data.jobs ?? []).filter((j) => !runs(j)).map((j) => j.id));
-    const news = over.current && [...now].some((id) => !over.current!.has(id)); // a short one is never seen to run
-    over.current = now;
-    if (news) onDone();
+    const now = (jobs.data.jobs ?? []).filter((j) => !runs(j));
+    const ended = over.current ? now.filter((j) => !over.current!.has(j.id)) : []; // a short one is never seen to run
+    over.current = new Set(now.map((j) => j.id));
+    if (!ended.length) return;
+    tell(ended.map(became).join(" "), ended.some((j) => j.state === "failed"));
+    onDone(ended);
   }, [jobs.data]);
   if (jobs.error) return <Trouble error={jobs.error} />;
   if (!jobs.data?.jobs?.length) return null;
@@ -103,7 +112,7 @@ const mostSelected = 1000;
 // Work has something done to all that meet a condition, or to what is selected, after it has
 // counted what that is.
 export function Work({ arn, kinds, thing, where = {}, selected = [], redirect, version, onStart }: {
-  arn: string; kinds: JobKind[]; thing: string; where?: Where; selected?: string[]; redirect?: boolean; version?: number; onStart: () => void;
+  arn: string; kinds: JobKind[]; thing: string; where?: Where; selected?: string[]; redirect?: boolean; version?: number; onStart: (job: Job, ids: string[]) => void;
 }) {
   const [kind, setKind] = useState(kinds[0]);
   const [to, setTo] = useState("");
@@ -112,7 +121,8 @@ export function Work({ arn, kinds, thing, where = {}, selected = [], redirect, v
   const [perSecond, setPerSecond] = useState("10");
   const [preview, setPreview] = useState<{ of: string; matches: number; scanned: number; total: number; done: boolean } | null>(null);
   const [error, setError] = useState<Error | null>(null);
-  const [asking, setAsking] = useState(""); // the key of the preview that is to be confirmed
+  const [asking, setAsking] = useState<{ of: string; spec: object; ids: string[]; matches: number } | null>(null); // what is to be confirmed
+  const form = useRef<HTMLFormElement>(null);
   const turn = useRef(0);
   useEffect(() => () => void turn.current++, []);
   const some = selected.length > 0;
@@ -122,6 +132,7 @@ export function Work({ arn, kinds, thing, where = {}, selected = [], redirect, v
     where: some ? { ids: selected } : Object.fromEntries(Object.entries({ ...where, ...(deliveries ? { cause } : {}) }).filter(([, value]) => value)),
   };
   const key = JSON.stringify([spec, version]);
+  const scope = JSON.stringify([kind, to, other, some || [where, cause]]); // what is selected may change while one confirms: what was counted is done
   const counted = preview?.of === key ? preview : null;
   const rate = Math.max(Math.floor(Number(perSecond)) || 1, 1);
   const what = some ? `the ${selected.length} selected` : where.cause || cause ? "all of this cause" : where.search ? "all that match" : "all";
@@ -143,18 +154,22 @@ export function Work({ arn, kinds, thing, where = {}, selected = [], redirect, v
       if (mine === turn.current) setError(err as Error);
     }
   };
-  const start = async () => {
-    await post<Job>("jobs", { ...spec, perSecond: rate });
+  const start = async (what: object, ids: string[]) => {
+    const job = await post<Job>("jobs", { ...what, perSecond: rate });
     setPreview(null);
     tell("The server does it.");
-    onStart();
+    onStart(job, ids);
+  };
+  // The button that began it cannot be pressed any more.
+  const refocus = () => {
+    if (document.activeElement === document.body || document.activeElement?.tagName === "BUTTON") form.current?.querySelector<HTMLElement>("button[type=submit]")?.focus();
   };
   const ready = !!counted?.done && counted.matches > 0 && (to !== "other" || !!other.trim()) && selected.length <= mostSelected;
   const [does, , long] = verbs[kind];
   const dangerous = kind === "delete" || kind === "drop";
   return (
     <Section title={kinds.map((k, i) => (i ? verbs[k][0].toLowerCase() : verbs[k][0])).join(" or ")} hint="The server does it: it goes on when this page is closed, and after a restart. What is done stays done.">
-      <form class="filters" onSubmit={(e) => { e.preventDefault(); void look(); }}>
+      <form ref={form} class="filters" onSubmit={(e) => { e.preventDefault(); void look(); }}>
         <Field label="Do">{(id) => (
           <select id={id} value={kind} onChange={(e) => setKind(e.currentTarget.value as JobKind)}>
             {kinds.map((k) => <option value={k}>{verbs[k][2]}</option>)}
@@ -185,11 +200,12 @@ export function Work({ arn, kinds, thing, where = {}, selected = [], redirect, v
       </p>
       {counted && !counted.done ? <button type="button" onClick={() => { turn.current++; setPreview(null); }}>Stop counting</button> : null}
       {dangerous
-        ? <button type="button" class="danger" disabled={!ready} onClick={() => setAsking(key)}>{does} {counted ? count(counted.matches) : ""} {kind === "delete" ? "for good" : ""}</button>
-        : <Act kind="main" disabled={!ready} run={start}>{does} {counted ? count(counted.matches) : ""}</Act>}
-      {asking === key && counted ? (
-        <Sure title={`${does} ${count(counted.matches)} ${thing}?`} name={nameOf(arn)} verb={long} run={start} onClose={() => setAsking("")}>
-          <p>{kind === "delete" ? "They are gone then: nothing brings them back." : "They become dead letters, or are lost where there is no dead-letter queue."}</p>
+        ? <button type="button" class="danger" disabled={!ready} onClick={() => setAsking({ of: scope, spec, ids: selected, matches: counted!.matches })}>{does} {counted ? count(counted.matches) : ""} {kind === "delete" ? "for good" : ""}</button>
+        : <Act kind="main" disabled={!ready} run={async () => { await start(spec, selected); refocus(); }}>{does} {counted ? count(counted.matches) : ""}</Act>}
+      {asking?.of === scope ? (
+        <Sure title={`${does} ${count(asking.matches)} ${thing}?`} name={nameOf(arn)} verb={long} run={() => start(asking.spec, asking.ids)}
+          onClose={() => { setAsking(null); if (document.activeElement === document.body) refocus(); }}>
+          <p>{kind === "delete" ? "They are gone then: nothing brings them back." : "They become dead letters, or are lost where there is no dead-letter queue."}{asking.ids.length ? "" : " That includes any that came since they were counted."}</p>
         </Sure>
       ) : null}
     </Section>

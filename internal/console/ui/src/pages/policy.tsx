@@ -4,6 +4,7 @@ import { has, post, useData } from "../api";
 import { A, Act, Arn, Empty, Facts, Field, Page, Section, Table, Trouble } from "../components";
 import { place } from "../router";
 import { count, Safe, span } from "../text";
+import { useTyped } from "../typed";
 import type { EffectivePolicy, Plan, SubscriptionDetail, TopicDetail } from "../types";
 
 // limit is the longest that SNS lets a policy of an HTTP/S endpoint go on, in seconds.
@@ -84,7 +85,7 @@ function Editor({ kept, effective, subscription, topic, ofTopic, protocol, saved
   kept: string; effective: EffectivePolicy | null | undefined; subscription?: string; topic?: string; ofTopic: boolean; protocol: string; saved: () => void;
 }) {
   const managed = protocol !== "http" && protocol !== "https";
-  const [text, setText] = useState(() => begin(kept, effective, ofTopic));
+  const [text, setText] = useTyped("policy", () => begin(kept, effective, ofTopic));
   const [plan, setPlan] = useState<Plan | null>(null);
   const [error, setError] = useState<Error | null>(null);
   const turn = useRef(0);

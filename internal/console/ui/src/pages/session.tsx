@@ -1,6 +1,6 @@
 import { h, Fragment } from "preact";
-import { useState } from "preact/hooks";
-import { ask, openSession, session } from "../api";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { ask, last, openSession, session } from "../api";
 import { Act, Field, tell, Trouble } from "../components";
 import { place, refine } from "../router";
 import { Safe } from "../text";
@@ -23,8 +23,13 @@ export function SignIn() {
   const [busy, setBusy] = useState(false);
   const who = session.value;
   const why = reasons[place.value.params["sign-in"] ?? ""];
+  const form = useRef<HTMLFormElement>(null);
+  useEffect(() => {
+    if (who?.over) form.current?.querySelector("input")?.focus(); // what had the focus is not there any more
+  }, []);
   const submit = async (e: Event) => {
     e.preventDefault();
+    if (busy) return;
     setBusy(true);
     setError(null);
     try {
@@ -39,8 +44,9 @@ export function SignIn() {
     }
   };
   return (
-    <form class="sign-in" onSubmit={submit}>
+    <form ref={form} class="sign-in" onSubmit={submit}>
       <h1 tabIndex={-1}>Sign in to Godwit</h1>
+      {who?.over ? <p class="trouble" role="alert">Your session has ended. Sign in to go on where you were.</p> : null}
       <Trouble error={error} />
       {why ? <p class="trouble" role="alert">{why}</p> : null}
       {who?.provider && who.providerPath ? (
@@ -52,7 +58,7 @@ export function SignIn() {
       <Field label="Access key">{(id) => <input id={id} value={key} required autocomplete="username" spellcheck={false} onInput={(e) => setKey(e.currentTarget.value)} />}</Field>
       <Field label="Secret access key">{(id) => <input id={id} type="password" value={secret} required autocomplete="current-password" onInput={(e) => setSecret(e.currentTarget.value)} />}</Field>
       <p class="hint">The access key of the root user, or of a user who is allowed <code>godwit:Read</code>. The secret key stays in this page: it signs one request.</p>
-      <button type="submit" class={who?.provider ? undefined : "main"} disabled={busy} aria-busy={busy}>Sign in</button>
+      <button type="submit" class={who?.provider ? undefined : "main"} aria-disabled={busy || undefined} aria-busy={busy}>Sign in</button>
     </form>
   );
 }
@@ -63,6 +69,7 @@ export function SignedIn() {
   if (!who?.user) return null;
   const leave = async (everywhere: boolean) => {
     await ask("POST", "/_godwit/ui/session/end", {}, { everywhere });
+    last.user = "";
     session.value = { ...who, user: undefined, csrf: undefined };
     tell(everywhere ? "Signed out everywhere." : "Signed out.");
   };

@@ -17,7 +17,7 @@ import (
 )
 
 // within bounds how long a test waits for anything.
-const within = time.Minute
+const within = 3 * time.Minute
 
 // Run runs the suite. open makes an empty log, separate from any other.
 func Run(t *testing.T, open func(t *testing.T) replog.Log) {

@@ -368,8 +368,9 @@ func (p *part) follow(ctx context.Context) (err error) {
 			p.log.Info("stopping", "reason", context.Cause(ctx))
 			in := p.inner.Load()
 			err = p.stop(context.WithoutCancel(ctx))
-			end()                                                        // a server that is starting gives up
-			if started := p.inner.Load(); started != nil && err == nil { // it had just started: nothing that it writes comes back
+			end() // a server that is starting gives up
+			started := p.inner.Load()
+			if started != nil && err == nil { // it had just started: nothing that it writes comes back
 				in = started
 				in.owner.StepDown(errEnds)
 				err = p.disown(in.owner.Owner, errEnds)

@@ -58,8 +58,11 @@ func TestSelectionOutlivesJobs(t *testing.T) {
 	b.visit("dead-letters", "queue", queue)
 	b.press("Show messages")
 	b.until("all are listed", fmt.Sprintf(shown, 4))
-	b.run(script(`[...document.querySelectorAll(".messages input")].slice(1).forEach((e) => e.click()); document.querySelectorAll(".message")[2].open = true`))
-	b.until("three are selected", selected+`.split(",").length === 3`)
+	for i := 1; i < 4; i++ {
+		b.run(script(fmt.Sprintf(`document.querySelectorAll(".messages input")[%d].click()`, i)))
+		b.until("it is selected", fmt.Sprintf(`document.querySelectorAll(".messages input:checked").length === %d`, i))
+	}
+	b.run(script(`document.querySelectorAll(".message")[2].open = true`))
 	b.fill("Body or attributes contain", "order")
 	b.choose("Do", "delete")
 	b.press("Preview the 3 selected")

@@ -1,6 +1,6 @@
 import { h, Fragment, render, type ComponentType } from "preact";
 import { signal } from "@preact/signals";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { discover, has, openSession, reached, session } from "./api";
 import { A, Empty, notice, Page, Trouble } from "./components";
 import { paint } from "./paint";
@@ -70,8 +70,8 @@ function Menu() {
   const nav = useRef<HTMLElement>(null);
   const { page: shown } = place.value;
   const now = above[shown] ?? shown;
-  useEffect(() => setOpen(false), [place.value]);
-  useEffect(() => {
+  useLayoutEffect(() => setOpen(false), [place.value]); // a frame later it would close what was opened meanwhile
+  useLayoutEffect(() => { // what is seen open can be closed
     if (!open) return;
     const outside = (e: Event) => {
       if (!nav.current?.contains(e.target as Node)) setOpen(false);
@@ -130,7 +130,7 @@ function Notice() {
     document.addEventListener("visibilitychange", seen);
     return () => document.removeEventListener("visibilitychange", seen);
   }, []);
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (!said) return;
     const escape = (e: KeyboardEvent) => {
       const field = e.target instanceof HTMLInputElement && e.target.value; // which it empties

@@ -19,7 +19,7 @@ const unread = 64 << 10
 // gets a value whenever no request is left on it, at first before any.
 func overHTTP2(t *testing.T, h http.HandlerFunc) (ask func(path string) io.Reader, idle <-chan struct{}) {
 	t.Helper()
-	l, ended := listen(t, Options{Window: 200 * time.Millisecond, Rate: 4 << 10}), make(chan struct{}, 100)
+	l, ended := listen(t, Options{Window: time.Second, Rate: 4 << 10}), make(chan struct{}, 100)
 	s := httptest.NewUnstartedServer(Streams(h))
 	s.Listener.Close()
 	s.Listener, s.EnableHTTP2, s.Config.ConnContext, s.Config.WriteTimeout = l, true, Context, time.Minute

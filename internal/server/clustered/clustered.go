@@ -366,8 +366,8 @@ func (p *part) follow(ctx context.Context) (err error) {
 			}
 		case <-ctx.Done():
 			p.log.Info("stopping", "reason", context.Cause(ctx))
-			in := p.inner.Load()
-			err = p.stop(context.WithoutCancel(ctx))
+			var in *inner
+			in, err = p.stop(context.WithoutCancel(ctx))
 			end() // a server that is starting gives up
 			started := p.inner.Load()
 			if started != nil && err == nil { // it had just started: nothing that it writes comes back
@@ -390,8 +390,8 @@ func (p *part) follow(ctx context.Context) (err error) {
 }
 
 // stop ends the node's server: at once if another node serves now, or else after the requests
-// in progress.
-func (p *part) stop(ctx context.Context) error {
+// in progress. It returns the server that it stopped, if it was this one; nil: none.
+func (p *part) stop(ctx context.Context) (*inner, error) {
 	ctx, cancel := context.WithTimeout(ctx, stopTime)
 	defer cancel()
 	if p.inner.Load() != nil {
@@ -406,13 +406,13 @@ func (p *part) stop(ctx context.Context) error {
 			p.front.await(ctx, finishTime)
 			err := in.server.Stop(ctx)
 			p.inner.CompareAndSwap(in, nil)
-			return err
+			return in, err
 		}
 		if !pause(ctx, quietLook) { // until disown is done
-			return context.Cause(ctx)
+			return in, context.Cause(ctx)
 		}
 	}
-	return nil
+	return nil, nil
 }
 
 // own starts the server of the state that the node now owns.

@@ -373,7 +373,7 @@ func TestEndWithoutSuccessor(t *testing.T) {
 	soon, late := o.slowly("AmazonSQS.SendMessage", sendOne), o.slowly("AmazonSQS.SendMessage", sendOne)
 	var stopped sync.WaitGroup
 	stopped.Go(func() {
-		if err := o.part.stop(context.Background()); err != nil {
+		if _, err := o.part.stop(context.Background()); err != nil {
 			t.Error(err)
 		}
 	})

@@ -61,9 +61,9 @@ func startForwarding(t *testing.T, to http.Handler, protocol string) (ask func(m
 	o := startOwning(t) // another node owns the state
 	f := o.part.front
 	f.handOnTo([]roster.Peer{{Name: "b", Address: peer.Listener.Addr().String()}})
-	cfg := config.Config{MaxConnections: 100, MinTransferRate: 4 << 10, TransferWindow: 200 * time.Millisecond}
+	cfg := config.Config{MaxConnections: 100, MinTransferRate: 4 << 10, TransferWindow: 2 * time.Second}
 	f.limits = server.NewLimits(cfg, slog.New(slog.DiscardHandler))
-	f.limits.Times = server.Times{Read: 300 * time.Millisecond, Write: 200 * time.Millisecond}
+	f.limits.Times = server.Times{Read: 3 * time.Second, Write: 3 * time.Second} // in which a busy machine has to shake hands
 	l, err := server.Listen(t.Context(), "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -107,6 +107,7 @@ func startForwarding(t *testing.T, to http.Handler, protocol string) (ask func(m
 func TestForwardedDeadlines(t *testing.T) {
 	for _, protocol := range []string{"plain", "HTTP/1.1", "HTTP/2.0"} {
 		t.Run(protocol, func(t *testing.T) {
+			t.Parallel()
 			to := &owner{make(chan string), make(chan struct{}), make(chan error, 1)}
 			ask := startForwarding(t, to, protocol)
 			type answered struct{ what, text string }
@@ -124,7 +125,11 @@ func TestForwardedDeadlines(t *testing.T) {
 					}
 					answers <- answered{what, string(text)}
 				}()
-				<-to.asked
+				select {
+				case <-to.asked:
+				case a := <-answers:
+					t.Fatalf("%s: %q", a.what, a.text)
+				}
 			}
 			wait("a poll", http.MethodPost, "/poll", strings.NewReader("body"), 4)
 			wait("one with a body that is not kept", http.MethodPost, "/poll", strings.NewReader(strings.Repeat("x", replayable+1)), replayable+1)

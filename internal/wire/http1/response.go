@@ -73,6 +73,7 @@ func (w *response) continueWith(p []byte) (int, error) {
 		return 0, http.ErrContentLength
 	}
 	n, err := w.conn.tcp.Write(p)
+	w.conn.sentAt = time.Time{} // the beginning may have been sent long ago
 	w.due -= n
 	w.last = w.last || err != nil
 	return n, err
@@ -140,7 +141,7 @@ func (x *exchange) finish() (again bool) {
 	if x.last {
 		x.linger()
 	}
-	return !x.last
+	return !x.last && !x.failed
 }
 
 // send writes the answer, behind which w.due bytes of it follow.

@@ -8,9 +8,11 @@ const kept = new Map<string, string>(); // by address and field
 // useTyped is the text of a field of the page that is shown.
 export function useTyped(field: string, begin: () => string): [text: string, set: (text: string) => void] {
   const at = useRef(location.href + " " + field).current;
+  const begun = useRef("");
   const [text, set] = useState(() => {
     if (user !== (session.value?.user ?? "")) kept.clear();
-    return kept.get(at) ?? begin();
+    begun.current = begin();
+    return kept.get(at) ?? begun.current;
   });
   const now = useRef(text);
   now.current = text;
@@ -20,7 +22,7 @@ export function useTyped(field: string, begin: () => string): [text: string, set
       if (!last.user || session.value?.user) return; // the page was left, or nobody has to sign in
       if (user !== last.user) kept.clear();
       user = last.user;
-      kept.set(at, now.current);
+      if (now.current !== begun.current) kept.set(at, now.current); // else another may have changed it since
     };
   }, []);
   return [text, set];

@@ -11,6 +11,7 @@ import (
 	"godwit.dev/godwit/internal/cluster/snapshot"
 	"godwit.dev/godwit/internal/server/clustered/roster"
 	"godwit.dev/godwit/internal/server/clustered/storecopy"
+	"godwit.dev/godwit/internal/server/recovery"
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/pebble"
 	"godwit.dev/godwit/internal/store/space"
@@ -43,7 +44,7 @@ func (p *part) openStore() (st *pebble.Store, guard *space.Guard, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	st, err = pebble.Open(filepath.Join(p.cfg.Data, storecopy.StoreName), pebble.Options{Logger: p.log, OnDiskFull: guard.Release})
+	st, err = pebble.Open(filepath.Join(p.cfg.Data, recovery.StoreName), pebble.Options{Logger: p.log, OnDiskFull: guard.Release})
 	if err == nil {
 		return st, guard, nil
 	}

@@ -71,14 +71,10 @@ type step struct {
 
 // allHave waits until the certificates of all nodes are as required.
 func (c *Client) allHave(ctx context.Context, without []string, done func(*status.Certificate) bool) error {
-	waiting, cancel := context.WithTimeout(ctx, rotateTime)
-	defer cancel()
-	for {
-		err := c.lacking(ctx, without, done)
-		if err == nil || !pause(waiting, look) {
-			return err
-		}
-	}
+	return until(ctx, rotateTime, func(context.Context) (over bool, err error) {
+		err = c.lacking(ctx, without, done)
+		return err == nil, err
+	})
 }
 
 // lacking describes the nodes whose certificates are not as required.

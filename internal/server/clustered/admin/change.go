@@ -47,43 +47,28 @@ func (c *Client) change(ctx context.Context, ch nodeapi.Change, line func(string
 
 // done reports that the nodes are changed, by the list of them. Those that are asked may learn of
 // it a moment later.
-func (c *Client) done(ctx context.Context, ch nodeapi.Change) bool {
-	waiting, cancel := context.WithTimeout(ctx, silentTime)
-	defer cancel()
+func (c *Client) done(ctx context.Context, ch nodeapi.Change) (is bool) {
 	added, _ := roster.ParsePeers([]string{ch.Add}) // it was added by the same text
-	for {
-		if m, err := c.membership(waiting); err == nil {
-			switch {
-			case ch.Remove != "" && m.HasRemoved(ch.Remove):
-				return true
-			case len(added) == 1 && m.Joining != added[0].Name && slices.Contains(m.Nodes, roster.Member{Name: added[0].Name, Route: added[0].Route}):
-				return true
-			}
-		}
-		if !pause(waiting, look) {
-			return false
-		}
-	}
+	_ = until(ctx, silentTime, func(ctx context.Context) (over bool, err error) {
+		m, err := c.membership(ctx)
+		is = err == nil && (ch.Remove != "" && m.HasRemoved(ch.Remove) ||
+			len(added) == 1 && m.Joining != added[0].Name && slices.Contains(m.Nodes, roster.Member{Name: added[0].Name, Route: added[0].Route}))
+		return is, err
+	})
+	return is
 }
 
 // begin has the owner change the nodes. It asks again, for settleTime, until the change begins.
 func (c *Client) begin(ctx context.Context, ch nodeapi.Change, line func(string)) error {
-	waiting, cancel := context.WithTimeout(ctx, settleTime)
-	defer cancel()
 	told := ""
-	for {
+	return until(ctx, settleTime, func(context.Context) (over bool, err error) {
 		again, err := c.changeOnce(ctx, ch, line)
-		if !again {
-			return err
-		}
-		if refusal, ok := errors.AsType[*nodeapi.Refusal](err); ok && refusal.Busy() && refusal.Reason != told {
+		if refusal, ok := errors.AsType[*nodeapi.Refusal](err); ok && again && refusal.Busy() && refusal.Reason != told {
 			told = refusal.Reason
 			line("Waiting for that to end: " + told)
 		}
-		if !pause(waiting, look) {
-			return err
-		}
-	}
+		return !again, err
+	})
 }
 
 // changeOnce asks the present owner. again: the change has not begun, and may when it is asked again.

@@ -107,14 +107,10 @@ func (c *Client) reach(f func(nodeapi.Node) error) (refused bool, err error) {
 // insist is like reach, again and again for knowTime: a node that is asked may just be started
 // again. The error is that of the last time.
 func (c *Client) insist(ctx context.Context, f func(nodeapi.Node) error) error {
-	waiting, cancel := context.WithTimeout(ctx, knowTime)
-	defer cancel()
-	for {
+	return until(ctx, knowTime, func(context.Context) (over bool, err error) {
 		refused, err := c.reach(f)
-		if err == nil || refused || !pause(waiting, look) {
-			return err
-		}
-	}
+		return err == nil || refused, err
+	})
 }
 
 // Status is how the nodes stand now, as the first that answers sees it. Each is asked once, and
@@ -134,10 +130,11 @@ func (c *Client) status(ctx context.Context) (s status.Cluster, refused bool, er
 
 // membership is the list of nodes.
 func (c *Client) membership(ctx context.Context) (latest *roster.List, err error) {
-	return latest, c.insist(ctx, func(n nodeapi.Node) (err error) {
+	err = c.insist(ctx, func(n nodeapi.Node) (err error) {
 		latest, err = n.Nodes(ctx)
 		return err
 	})
+	return latest, err
 }
 
 // all is like c for all current nodes.
@@ -155,6 +152,19 @@ func (c *Client) all(ctx context.Context) (*Client, error) {
 	all := *c
 	all.peers, err = m.Peers()
 	return &all, err
+}
+
+// until calls f again and again, for limit, until it reports that it need not be called again. The
+// error is that of the last time. f's context ends with the time.
+func until(ctx context.Context, limit time.Duration, f func(ctx context.Context) (over bool, err error)) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	for {
+		over, err := f(ctx)
+		if over || !pause(ctx, look) {
+			return err
+		}
+	}
 }
 
 // pause waits; false: ctx has ended.

@@ -14,13 +14,14 @@ import (
 	"godwit.dev/godwit/internal/server/clustered/roster"
 	"godwit.dev/godwit/internal/server/clustered/status"
 	"godwit.dev/godwit/internal/server/clustered/storecopy"
+	"godwit.dev/godwit/internal/server/recovery"
 )
 
 // Copy copies the state of a running cluster, as its owner has it now, into a data directory of
 // a single node, which must have no store, and returns once the copy was read through. It waits for
 // twenty seconds until a node serves. If it is interrupted, another call continues.
 func (c *Client) Copy(ctx context.Context, to string, log *slog.Logger, progress func(done, all int64)) error {
-	if _, err := os.Stat(filepath.Join(to, storecopy.StoreName)); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(filepath.Join(to, recovery.StoreName)); !errors.Is(err, fs.ErrNotExist) {
 		return errors.Join(fmt.Errorf("%w: in %s", storecopy.ErrThere, to), err)
 	}
 	if err := os.MkdirAll(to, 0o700); err != nil {
@@ -49,14 +50,12 @@ func (c *Client) Copy(ctx context.Context, to string, log *slog.Logger, progress
 	if _, err := snapshot.Install(to); err != nil {
 		return err
 	}
-	return storecopy.Standalone(filepath.Join(to, storecopy.StoreName), log)
+	return storecopy.Standalone(filepath.Join(to, recovery.StoreName), log)
 }
 
 // serving is the node that serves. It waits for knowTime.
-func (c *Client) serving(ctx context.Context, network network) (roster.Peer, error) {
-	waiting, cancel := context.WithTimeout(ctx, knowTime)
-	defer cancel()
-	for {
+func (c *Client) serving(ctx context.Context, network network) (peer roster.Peer, err error) {
+	err = until(ctx, knowTime, func(context.Context) (over bool, err error) {
 		failures, refused := errors.New("no node serves, of those that answer"), true
 		all := storecopy.Candidates(ctx, c.peers, 0, func(ctx context.Context, p roster.Peer) (status.Cluster, error) {
 			s, err := at(network, p).Own(ctx)
@@ -64,10 +63,10 @@ func (c *Client) serving(ctx context.Context, network network) (roster.Peer, err
 			return s, err
 		})
 		if len(all) > 0 && all[len(all)-1].Serves {
-			return all[len(all)-1].Peer, nil
+			peer = all[len(all)-1].Peer
+			return true, nil
 		}
-		if refused || !pause(waiting, look) {
-			return roster.Peer{}, failures
-		}
-	}
+		return refused, failures
+	})
+	return peer, err
 }

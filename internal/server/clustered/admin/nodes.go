@@ -76,16 +76,12 @@ func (c *Client) ReplaceNode(ctx context.Context, old, node string, line func(st
 }
 
 // answers reports whether a node answers the others: one that is slow may miss a question.
-func (c *Client) answers(ctx context.Context, name string) (bool, error) {
-	waiting, cancel := context.WithTimeout(ctx, silentTime)
-	defer cancel()
-	for {
+func (c *Client) answers(ctx context.Context, name string) (does bool, err error) {
+	err = until(ctx, silentTime, func(context.Context) (over bool, err error) {
 		s, err := c.Status(ctx)
-		if n := s.Node(name); err == nil && n.Name == name && n.State != status.Unreachable {
-			return true, nil
-		}
-		if !pause(waiting, look) {
-			return false, err
-		}
-	}
+		n := s.Node(name)
+		does = err == nil && n.Name == name && n.State != status.Unreachable
+		return does, err
+	})
+	return does, err
 }

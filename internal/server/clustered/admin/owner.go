@@ -72,18 +72,16 @@ func (c *Client) awaitOther(ctx context.Context, than string) (name string, err 
 // awaitOwner is the name of the serving node: after one has ended, the others need a moment to
 // elect the next. It waits for knowTime.
 func (c *Client) awaitOwner(ctx context.Context) (name string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, knowTime)
-	defer cancel()
-	for {
+	err = until(ctx, knowTime, func(ctx context.Context) (over bool, err error) {
 		s, refused, err := c.status(ctx)
-		if name := s.Owner(); err == nil && name != "" {
-			return name, nil
+		switch {
+		case refused:
+			return true, err
+		case err != nil || s.Owner() == "":
+			return false, errors.Join(errNoOwner, err)
 		}
-		if refused {
-			return "", err
-		}
-		if !pause(ctx, look) {
-			return "", errors.Join(errNoOwner, err)
-		}
-	}
+		name = s.Owner()
+		return true, nil
+	})
+	return name, err
 }

@@ -61,13 +61,10 @@ func (c *Client) Restart(ctx context.Context, line func(string)) error {
 
 // end has a node end. One that is not reached is asked again, for knowTime.
 func end(ctx context.Context, n nodeapi.Node) error {
-	waiting, cancel := context.WithTimeout(ctx, knowTime)
-	defer cancel()
-	for {
-		if err := n.Restart(ctx); !nodeapi.NotSent(err) || !pause(waiting, look) {
-			return err
-		}
-	}
+	return until(ctx, knowTime, func(context.Context) (over bool, err error) {
+		err = n.Restart(ctx)
+		return !nodeapi.NotSent(err), err
+	})
 }
 
 // rankOf orders the owner last.
@@ -81,34 +78,26 @@ func rankOf(n status.Node) int {
 // awaitWhole waits until every node has caught up, or nearly, one of them serves, and lacks
 // reports nothing.
 func (c *Client) awaitWhole(ctx context.Context, limit time.Duration, lacks func(*status.Cluster) string) (s status.Cluster, err error) {
-	waiting, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	for {
-		var refused bool
-		s, refused, err = c.status(ctx)
-		if refused {
-			return s, err
+	err = until(ctx, limit, func(context.Context) (over bool, err error) {
+		if s, over, err = c.status(ctx); err != nil {
+			return over, err
 		}
-		if err == nil {
-			why := lacks(&s)
-			for _, n := range s.Nodes {
-				if n.State != status.Serving && n.State != status.Following || n.Lag > status.SuccessorLag || n.Fresh || n.Process == "" {
-					why = "node " + n.Name + " is " + n.State
-				}
-				if n.LogStopped {
-					why = "the log of node " + n.Name + " has stopped"
-				}
+		why := lacks(&s)
+		for _, n := range s.Nodes {
+			if n.State != status.Serving && n.State != status.Following || n.Lag > status.SuccessorLag || n.Fresh || n.Process == "" {
+				why = "node " + n.Name + " is " + n.State
 			}
-			if why == "" && s.Owner() == "" {
-				why = "no node serves"
+			if n.LogStopped {
+				why = "the log of node " + n.Name + " has stopped"
 			}
-			if why == "" {
-				return s, nil
-			}
-			err = errors.New(why)
 		}
-		if !pause(waiting, look) {
-			return s, err
+		if why == "" && s.Owner() == "" {
+			why = "no node serves"
 		}
-	}
+		if why != "" {
+			return false, errors.New(why)
+		}
+		return true, nil
+	})
+	return s, err
 }

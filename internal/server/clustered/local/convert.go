@@ -9,13 +9,14 @@ import (
 	"godwit.dev/godwit/internal/bootstrap"
 	"godwit.dev/godwit/internal/server/clustered"
 	"godwit.dev/godwit/internal/server/clustered/storecopy"
+	"godwit.dev/godwit/internal/server/recovery"
 )
 
 // Convert is storecopy.Convert for the data of godwit dev, for godwit dev --nodes: the store
 // moves to the first node's directory.
 func Convert(data string, log *slog.Logger) error {
 	first := filepath.Join(data, "1")
-	if _, err := os.Stat(filepath.Join(first, storecopy.StoreName)); err == nil {
+	if _, err := os.Stat(filepath.Join(first, recovery.StoreName)); err == nil {
 		return fmt.Errorf("%w: in %s", storecopy.ErrThere, first)
 	}
 	if err := storecopy.Convert(data, log); err != nil {
@@ -24,7 +25,7 @@ func Convert(data string, log *slog.Logger) error {
 	if err := os.MkdirAll(first, 0o700); err != nil {
 		return err
 	}
-	return os.Rename(filepath.Join(data, storecopy.StoreName), filepath.Join(first, storecopy.StoreName))
+	return os.Rename(filepath.Join(data, recovery.StoreName), filepath.Join(first, recovery.StoreName))
 }
 
 // NodeOf reads the configuration of a node in its directory of godwit dev --nodes.

@@ -28,6 +28,7 @@ import (
 	"godwit.dev/godwit/internal/server/clustered"
 	"godwit.dev/godwit/internal/server/clustered/nodeapi"
 	"godwit.dev/godwit/internal/server/clustered/roster"
+	"godwit.dev/godwit/internal/server/recovery"
 )
 
 // Nodes is the number of nodes: one of them may be down.
@@ -158,7 +159,7 @@ func (l *cluster) makeRoot(path string) error {
 	if err := os.MkdirAll(l.Config.Data, 0o700); err != nil {
 		return fmt.Errorf("the data directory cannot be made (--data): %w", err)
 	}
-	if _, err := os.Stat(filepath.Join(l.Config.Data, "store")); err == nil {
+	if _, err := os.Stat(filepath.Join(l.Config.Data, recovery.StoreName)); err == nil {
 		return fmt.Errorf("--data: %s is the data of one node: choose another directory, or run godwit cluster convert --data %s", l.Config.Data, l.Config.Data)
 	}
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {

@@ -14,6 +14,7 @@ import (
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/server/clustered"
 	"godwit.dev/godwit/internal/server/clustered/storecopy"
+	"godwit.dev/godwit/internal/server/recovery"
 	"godwit.dev/godwit/internal/store/pebble"
 	"godwit.dev/godwit/internal/store/storetest"
 )
@@ -82,7 +83,7 @@ func TestNodesAreConfigured(t *testing.T) {
 
 func TestWhatDoesNotGo(t *testing.T) {
 	single := t.TempDir()
-	if err := os.Mkdir(filepath.Join(single, storecopy.StoreName), 0o700); err != nil {
+	if err := os.Mkdir(filepath.Join(single, recovery.StoreName), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ dir, listen, says string }{
@@ -108,7 +109,7 @@ func TestConvert(t *testing.T) {
 		t.Errorf("nothing is converted: %v", err)
 	}
 	open := func(dir string) *pebble.Store {
-		st, err := pebble.Open(filepath.Join(dir, storecopy.StoreName), pebble.Options{Logger: log, Fatal: func(err error) { t.Error(err) }})
+		st, err := pebble.Open(filepath.Join(dir, recovery.StoreName), pebble.Options{Logger: log, Fatal: func(err error) { t.Error(err) }})
 		if err != nil {
 			t.Fatal(err)
 		}

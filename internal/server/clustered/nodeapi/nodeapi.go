@@ -57,14 +57,16 @@ type Node struct {
 func (n Node) Status(ctx context.Context) (s status.Cluster, err error) {
 	ctx, cancel := context.WithTimeout(ctx, statusTime)
 	defer cancel()
-	return s, n.do(ctx, http.MethodGet, StatusPath, &s)
+	err = n.do(ctx, http.MethodGet, StatusPath, &s)
+	return s, err
 }
 
 // Own is the status of the node alone. It waits for half a second at most, also if ctx ends.
 func (n Node) Own(ctx context.Context) (s status.Cluster, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTime)
 	defer cancel()
-	return s, n.do(ctx, http.MethodGet, StatusPath+"?local=1", &s)
+	err = n.do(ctx, http.MethodGet, StatusPath+"?local=1", &s)
+	return s, err
 }
 
 // Nodes is the list of nodes that the node knows. It waits for half a second at most.
@@ -84,7 +86,8 @@ func (n Node) StepDown(ctx context.Context, relayed bool) (h HandedOver, err err
 	if relayed {
 		path += "?relayed"
 	}
-	return h, n.do(ctx, http.MethodPost, path, &h)
+	err = n.do(ctx, http.MethodPost, path, &h)
+	return h, err
 }
 
 // Restart ends the node, to be started again. It waits for HandOverTime at most. The end may cut

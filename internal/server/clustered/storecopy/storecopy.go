@@ -14,11 +14,9 @@ import (
 	"godwit.dev/godwit/internal/cluster/replica"
 	"godwit.dev/godwit/internal/cluster/snapshot"
 	"godwit.dev/godwit/internal/server/clustered/nodeapi"
+	"godwit.dev/godwit/internal/server/recovery"
 	"godwit.dev/godwit/internal/store/pebble"
 )
-
-// StoreName is the store's directory in a data directory.
-const StoreName = "store"
 
 // ErrThere reports that the target of a conversion exists.
 var ErrThere = errors.New("there is data already")
@@ -28,11 +26,11 @@ var ErrThere = errors.New("there is data already")
 // effect, unless the node was started since. Errors: replica.ErrBootstrapped; fs.ErrNotExist if
 // there is no data.
 func Convert(data string, log *slog.Logger) error {
-	dir := filepath.Join(data, StoreName)
+	dir := filepath.Join(data, recovery.StoreName)
 	if _, err := os.Stat(dir); err != nil {
 		return err
 	}
-	st, err := pebble.Open(dir, pebble.Options{Logger: log, Fatal: func(error) {}}) // its calls return failures
+	st, err := open(dir, log)
 	if err != nil {
 		return err
 	}
@@ -41,17 +39,22 @@ func Convert(data string, log *slog.Logger) error {
 
 // Standalone converts a node's store to that of a single node.
 func Standalone(dir string, log *slog.Logger) error {
-	st, err := pebble.Open(dir, pebble.Options{Logger: log, Fatal: func(error) {}}) // its calls return failures
+	st, err := open(dir, log)
 	if err != nil {
 		return err
 	}
 	return errors.Join(replica.Standalone(st, nodeapi.Cell), st.Close())
 }
 
+// open opens a store, whose calls return its failures.
+func open(dir string, log *slog.Logger) (*pebble.Store, error) {
+	return pebble.Open(dir, pebble.Options{Logger: log, Fatal: func(error) {}})
+}
+
 // Verify reads the whole copy.
 func Verify(dir string, log *slog.Logger) error {
 	unfit := func(err error) error { return fmt.Errorf("%w: %w", snapshot.ErrUnfit, err) }
-	st, err := pebble.Open(dir, pebble.Options{Logger: log, Fatal: func(error) {}}) // its calls return failures
+	st, err := open(dir, log)
 	if err != nil {
 		return unfit(err)
 	}

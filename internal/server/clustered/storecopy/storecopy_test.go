@@ -12,6 +12,7 @@ import (
 	"godwit.dev/godwit/internal/cluster/snapshot"
 	"godwit.dev/godwit/internal/server/clustered/roster"
 	"godwit.dev/godwit/internal/server/clustered/status"
+	"godwit.dev/godwit/internal/server/recovery"
 	"godwit.dev/godwit/internal/store/pebble"
 	"godwit.dev/godwit/internal/store/storetest"
 )
@@ -52,7 +53,7 @@ func TestCandidates(t *testing.T) {
 // round, and one that is no node's is no copy.
 func TestStores(t *testing.T) {
 	data, log := t.TempDir(), slog.New(slog.DiscardHandler)
-	dir := filepath.Join(data, StoreName)
+	dir := filepath.Join(data, recovery.StoreName)
 	if err := Convert(data, log); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("nothing is converted: %v", err)
 	}

@@ -26,6 +26,7 @@ const (
 	MissingAction         // the request names no action
 	MalformedInput        // the body cannot be read as the protocol or the shape
 	RequestTooLarge       // the body is larger than any request may be: HTTP 413
+	RequestTimeout        // the body came too slowly: HTTP 408, and SDKs try it again
 	MissingParameter      // a required member is absent
 	InvalidParameter      // a member's value is out of range
 	AccessDenied          // a policy forbids it

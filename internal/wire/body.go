@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
 	"time"
@@ -86,9 +87,12 @@ type upload struct {
 
 // begin sets the deadline of the first bytes.
 func (u *upload) begin(x *exchange) {
-	pace := &x.handler.Pace
-	u.x, u.whole = x, x.started.Add(pace.Whole)
-	u.limit(x.started)
+	u.x, u.whole = x, x.started.Add(x.handler.Pace.Whole)
+	begun := x.started
+	if x.body.Held() > 0 { // there may have been a wait for memory, which is not the client's time
+		begun = clock.System.Now()
+	}
+	u.limit(begun)
 	u.reading()
 }
 
@@ -126,12 +130,43 @@ func (u *upload) came(n int) error {
 	// The clock is read only once enough for a window has come, which is rare in a fast
 	// upload.
 	if pace := &x.handler.Pace; u.arrived >= int64(float64(pace.Rate)*pace.Window.Seconds()) {
-		u.limit(clock.System.Now())
-		if x.body.WasCut() { // meanwhile: limit has overwritten the deadline that cut it off
-			return limit.ErrFull
-		}
+		return u.extend()
 	}
 	return nil
+}
+
+// extend begins another window.
+func (u *upload) extend() error {
+	u.limit(clock.System.Now())
+	if u.x.body.WasCut() { // meanwhile: limit has overwritten the deadline that cut it off
+		return limit.ErrFull
+	}
+	return nil
+}
+
+// readOnce appends one read to a buffer.
+func (u *upload) readOnce(b *buffer) (n int, err error) {
+	r := u.x.r
+	if len(b.b) == cap(b.b) {
+		if err := b.grow(u.x, int(r.ContentLength)); err != nil {
+			return 0, err
+		}
+		if err := u.extend(); err != nil { // there may have been a wait for memory, as in begin
+			return 0, err
+		}
+	}
+	return b.readOnce(u.x, r.Body, r.ContentLength)
+}
+
+// failed is the refusal of a body that cannot be read. One that came too slowly is worth another try.
+func (u *upload) failed(err error) error {
+	switch {
+	case fault.Is(err):
+		return err
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return fault.New(fault.RequestTimeout, "The request body did not arrive in time.")
+	}
+	return fault.New(fault.MalformedInput, "The request body could not be read.")
 }
 
 // end resets the deadline to that of a request without a body.
@@ -184,7 +219,7 @@ func (x *exchange) readBody() (*buffer, error) {
 	var u upload
 	u.begin(x)
 	for {
-		n, err := b.readOnce(x, r.Body, r.ContentLength)
+		n, err := u.readOnce(b)
 		if int64(len(b.b)) > most {
 			return b, x.tooLarge(most)
 		}
@@ -194,8 +229,8 @@ func (x *exchange) readBody() (*buffer, error) {
 		}
 		if err == nil {
 			err = u.came(n)
-		} else if !fault.Is(err) {
-			err = fault.New(fault.MalformedInput, "The request body could not be read.")
+		} else {
+			err = u.failed(err)
 		}
 		if err != nil {
 			if x.body.WasCut() {

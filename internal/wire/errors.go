@@ -36,6 +36,7 @@ var common = map[fault.Kind]errorShape{
 	fault.MissingAction:         {Type: coral + "MissingActionException", Code: "MissingAction", Status: http.StatusBadRequest, Text: "The request must contain the parameter Action."},
 	fault.MalformedInput:        {Type: coral + "SerializationException", Code: "MalformedInput", Status: http.StatusBadRequest, Text: "The request cannot be read."},
 	fault.RequestTooLarge:       {Type: coral + "RequestEntityTooLargeException", Code: "RequestEntityTooLarge", Status: http.StatusRequestEntityTooLarge, Text: "The request body is too large."},
+	fault.RequestTimeout:        {Type: coral + "RequestTimeoutException", Code: "RequestTimeout", Status: http.StatusRequestTimeout, Text: "The request body did not arrive in time."},
 	fault.Unauthenticated:       {Type: coral + "UnrecognizedClientException", Code: "InvalidClientTokenId", Status: http.StatusForbidden, Text: "The security token included in the request is invalid."},
 	fault.MissingAuthentication: {Type: coral + "MissingAuthenticationTokenException", Code: "MissingAuthenticationToken", Status: http.StatusForbidden, Text: "Request is missing Authentication Token"},
 	fault.SignatureDoesNotMatch: {Type: coral + "InvalidSignatureException", Code: "SignatureDoesNotMatch", Status: http.StatusForbidden, Text: "The request signature we calculated does not match the signature you provided."},

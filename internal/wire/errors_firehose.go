@@ -36,6 +36,7 @@ var firehoseErrors = func() map[fault.Kind]errorShape {
 		fault.Unavailable:           unavailable,
 		fault.InsufficientStorage:   full,
 		fault.RequestTooLarge:       {Type: "RequestEntityTooLargeException", Code: "RequestEntityTooLarge", Status: http.StatusRequestEntityTooLarge, Text: "The request is too large."},
+		fault.RequestTimeout:        {Type: "RequestTimeoutException", Code: "RequestTimeout", Status: http.StatusRequestTimeout, Text: "The request body did not arrive in time."},
 		fault.ResourceNotFound:      firehoseError("ResourceNotFoundException", "The specified resource could not be found."),
 		fault.ResourceInUse:         firehoseError("ResourceInUseException", "The resource is already in use and not available for this operation."),
 		fault.LimitExceeded:         firehoseError("LimitExceededException", "A limit has been reached."),

@@ -44,6 +44,7 @@ var kmsErrors = func() map[fault.Kind]errorShape {
 		fault.Unavailable:             unavailable,
 		fault.InsufficientStorage:     full,
 		fault.RequestTooLarge:         {Type: "RequestEntityTooLargeException", Code: "RequestEntityTooLarge", Status: http.StatusRequestEntityTooLarge, Text: "The request is too large."},
+		fault.RequestTimeout:          {Type: "RequestTimeoutException", Code: "RequestTimeout", Status: http.StatusRequestTimeout, Text: "The request body did not arrive in time."},
 		fault.KMSNotFound:             kmsError("NotFoundException", "The key does not exist."),
 		fault.ResourceAlreadyExists:   kmsError("AlreadyExistsException", "The alias exists already."),
 		fault.LimitExceeded:           kmsError("LimitExceededException", "A limit has been reached."),

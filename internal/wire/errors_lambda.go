@@ -25,6 +25,7 @@ var lambdaErrors = with(map[fault.Kind]errorShape{
 	fault.MissingParameter:      lambdaError("ValidationException", http.StatusBadRequest, "message", "A required member is missing."),
 	fault.ValidationFailed:      lambdaError("ValidationException", http.StatusBadRequest, "message", "A member breaks a constraint."),
 	fault.RequestTooLarge:       lambdaError("RequestEntityTooLargeException", http.StatusRequestEntityTooLarge, "message", "The request is too large."),
+	fault.RequestTimeout:        lambdaError("RequestTimeoutException", http.StatusRequestTimeout, "message", "The request body did not arrive in time."),
 	fault.AccessDenied:          lambdaError("AccessDeniedException", http.StatusForbidden, "Message", "Access to the resource is denied."),
 	fault.Unauthenticated:       lambdaError("UnrecognizedClientException", http.StatusForbidden, "message", "The security token included in the request is invalid."),
 	fault.MissingAuthentication: lambdaError("MissingAuthenticationTokenException", http.StatusForbidden, "message", "Missing Authentication Token"),

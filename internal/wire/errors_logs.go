@@ -42,6 +42,7 @@ var logsErrors = func() map[fault.Kind]errorShape {
 		fault.Unavailable:           unavailable,
 		fault.InsufficientStorage:   full,
 		fault.RequestTooLarge:       {Type: "RequestEntityTooLargeException", Code: "RequestEntityTooLarge", Status: http.StatusRequestEntityTooLarge, Text: "The request is too large."},
+		fault.RequestTimeout:        {Type: "RequestTimeoutException", Code: "RequestTimeout", Status: http.StatusRequestTimeout, Text: "The request body did not arrive in time."},
 	}
 	for _, kind := range fault.Kinds() {
 		if _, ok := own[kind]; !ok {

@@ -86,6 +86,7 @@ func TestSQSErrors(t *testing.T) {
 		fault.Unavailable:                  "com.amazon.coral.service#ServiceUnavailableException ServiceUnavailable 503",
 		fault.InsufficientStorage:          "com.amazon.coral.service#InsufficientStorageException InsufficientStorage 507",
 		fault.RequestTooLarge:              "com.amazon.coral.service#RequestEntityTooLargeException RequestEntityTooLarge 413",
+		fault.RequestTimeout:               "com.amazon.coral.service#RequestTimeoutException RequestTimeout 408",
 	} {
 		shape := sqsErrors[kind]
 		if got := fmt.Sprint(shape.Type, " ", shape.Code, " ", shape.Status); got != want {

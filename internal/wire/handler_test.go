@@ -8,12 +8,15 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/cockroachdb/datadriven"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
@@ -278,18 +281,23 @@ func TestBodyLimit(t *testing.T) {
 }
 
 func TestBrokenBody(t *testing.T) {
-	r := post("", "AmazonSQS.SendMessage")
-	r.Body, r.ContentLength = io.NopCloser(io.MultiReader(strings.NewReader(`{"Que`), errorReader{})), 50
-	w := httptest.NewRecorder()
-	newHandler(nil).ServeHTTP(w, r)
-	if w.Code != 400 || !strings.Contains(w.Body.String(), "could not be read") {
-		t.Error(show(w))
+	for _, test := range []struct {
+		err    error
+		status int
+		answer string
+	}{
+		{io.ErrUnexpectedEOF, 400, "could not be read"},
+		{&net.OpError{Op: "read", Err: os.ErrDeadlineExceeded}, 408, `"com.amazon.coral.service#RequestTimeoutException"`},
+	} {
+		r := post("", "AmazonSQS.SendMessage")
+		r.Body, r.ContentLength = io.NopCloser(io.MultiReader(strings.NewReader(`{"Que`), iotest.ErrReader(test.err))), 50
+		w := httptest.NewRecorder()
+		newHandler(nil).ServeHTTP(w, r)
+		if w.Code != test.status || !strings.Contains(w.Body.String(), test.answer) {
+			t.Errorf("%v: %s", test.err, show(w))
+		}
 	}
 }
-
-type errorReader struct{}
-
-func (errorReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
 func TestRequestIDsAreDistinctUUIDs(t *testing.T) {
 	handler := newHandler(func(o *wire.Options) { o.NewRequestID = nil })

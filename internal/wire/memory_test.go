@@ -7,12 +7,15 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/api/sqs"
+	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/limit"
 	"godwit.dev/godwit/internal/wire"
 )
@@ -54,6 +57,59 @@ func ask(h http.Handler, operation string, body io.Reader, header ...string) *ht
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)
 	return w
+}
+
+// patient is an answer to a client whose body has deadlines.
+type patient struct {
+	*httptest.ResponseRecorder
+	deadline time.Time
+}
+
+func (p *patient) SetReadDeadline(t time.Time) error {
+	p.deadline = t
+	return nil
+}
+
+// until fails reads behind the deadline.
+type until struct {
+	of *patient
+	io.Reader
+}
+
+func (u until) Read(b []byte) (int, error) {
+	if clock.System.Now().After(u.of.deadline) {
+		return 0, os.ErrDeadlineExceeded
+	}
+	return u.Reader.Read(b)
+}
+
+// While a request waits for memory, it reads nothing: the client is not late for that.
+func TestWaitForMemoryIsNotTheClients(t *testing.T) {
+	body := message(300 << 10)
+	for name, length := range map[string]int{"before the body": len(body), "within the body": -1} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				requests := limit.NewBudget("requests", budgetBytes, 30*time.Second)
+				h := newHandler(func(o *wire.Options) {
+					o.Requests, o.Pace = requests, wire.Pace{Window: 10 * time.Second, Rate: 4 << 10, Whole: time.Minute}
+				})
+				for full := false; !full; {
+					other := new(limit.Reservation)
+					other.Of(requests)
+					full = !other.TryGrow(64 << 10)
+					clock.System.AfterFunc(15*time.Second, other.Release)
+				}
+				w := &patient{ResponseRecorder: httptest.NewRecorder()}
+				r := httptest.NewRequest(http.MethodPost, "/", until{w, strings.NewReader(body)})
+				r.ContentLength = int64(length)
+				r.Header.Set("X-Amz-Target", "AmazonSQS.SendMessage")
+				h.ServeHTTP(w, r)
+				if w.Code != http.StatusOK {
+					t.Error(show(w.ResponseRecorder))
+				}
+			})
+		})
+	}
 }
 
 func message(size int) string {

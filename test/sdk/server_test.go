@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
@@ -61,6 +62,7 @@ func startServer(t *testing.T, build server.Build, change func(c *config.Config)
 		Listen: "127.0.0.1:0", Store: config.MemoryStore, Clock: config.VirtualClock, Data: t.TempDir(),
 		Region: region, Account: account, AllowPrivateEndpoints: true, Metrics: true, JitterSeed: 1, Retry429: true,
 		EndpointConcurrency: 50, DeliveryConcurrency: 500, Enforce: true,
+		TransferWindow: time.Minute, // beside other tests a client may stand still for seconds
 	}
 	settings.FunctionIsolation = isolation()
 	change(&settings)

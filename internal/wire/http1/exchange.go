@@ -2,8 +2,10 @@ package http1
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -72,6 +74,9 @@ func (x *exchange) readBody(p []byte) (n int, err error) {
 		x.limitBody()
 		if n, err = c.tcp.Read(p); n == 0 && err != nil {
 			x.failed = true
+			if errors.Is(err, os.ErrDeadlineExceeded) {
+				return 0, err
+			}
 			return 0, io.ErrUnexpectedEOF
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"runtime"
 	"strconv"
 	"strings"
@@ -111,7 +112,11 @@ var echo = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Plain", "true")
 	}
 	b, err := io.ReadAll(r.Body)
-	if err != nil {
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		w.WriteHeader(http.StatusRequestTimeout)
+		return
+	case err != nil:
 		w.WriteHeader(http.StatusBadRequest)
 		return
 	}
@@ -450,7 +455,7 @@ func TestSlowPeersAreCutOff(t *testing.T) {
 	t.Run("in the body", func(t *testing.T) {
 		c := slow(t, inBody)
 		c.send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nabc")
-		c.answer(400, "")
+		c.answer(408, "")
 		c.ended()
 	})
 	t.Run("who sends a little again and again", func(t *testing.T) {
@@ -472,7 +477,7 @@ func TestSlowPeersAreCutOff(t *testing.T) {
 		c.send("de")
 		c.answer(200, "POST / h abcde")
 		c.send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nabc") // the usual times are back
-		c.answer(400, "")
+		c.answer(408, "")
 		c.ended()
 	})
 }

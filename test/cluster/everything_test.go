@@ -39,6 +39,7 @@ import (
 
 	"godwit.dev/godwit/test/gateways"
 	"godwit.dev/godwit/test/programs"
+	"godwit.dev/godwit/test/sdkhttp"
 )
 
 const accountID = "000000000000"
@@ -50,7 +51,7 @@ func arnOf(service, name string) string {
 // settings are those of an SDK's clients of one node.
 func (c *cluster) settings(node int) aws.Config {
 	return aws.Config{
-		HTTPClient:   bounded,
+		HTTPClient:   sdkhttp.Of(bounded),
 		BaseEndpoint: aws.String(c.url(node)), Region: "us-east-1", Credentials: credentials.NewStaticCredentialsProvider("test", "test", ""), RetryMaxAttempts: 10,
 	}
 }

@@ -28,6 +28,7 @@ import (
 
 	"godwit.dev/godwit/test/built"
 	"godwit.dev/godwit/test/output"
+	"godwit.dev/godwit/test/sdkhttp"
 )
 
 const nodes = 3
@@ -266,7 +267,7 @@ func receiveAll(t *testing.T, client *sqs.Client, queue *string, want map[string
 // client is an SDK's client of one node, which tries again as SDKs do.
 func (c *cluster) client(node int) *sqs.Client {
 	return sqs.New(sqs.Options{
-		HTTPClient:   bounded,
+		HTTPClient:   sdkhttp.Of(bounded),
 		BaseEndpoint: aws.String(c.url(node)), Region: "us-east-1", Credentials: credentials.NewStaticCredentialsProvider("test", "test", ""),
 		RetryMaxAttempts: c.attempts,
 	})

@@ -24,6 +24,7 @@ import (
 
 	"godwit.dev/godwit/test/output"
 	"godwit.dev/godwit/test/programs"
+	"godwit.dev/godwit/test/sdkhttp"
 )
 
 // machines are three nodes as production runs them, each with a certificate of its own.
@@ -182,7 +183,7 @@ func (m *machines) eventually(what string, stands func(status) bool) status {
 
 func (m *machines) client(node, secret string) *sqs.Client {
 	return sqs.New(sqs.Options{
-		HTTPClient:   bounded,
+		HTTPClient:   sdkhttp.Of(bounded),
 		BaseEndpoint: aws.String(fmt.Sprintf("http://%s:%d", m.host(node), m.clients(node))), Region: "us-east-1",
 		Credentials: credentials.NewStaticCredentialsProvider(m.key.AccessKeyID, secret, ""),
 	})

@@ -17,6 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sns"
 
 	"godwit.dev/godwit/test/programs"
+	"godwit.dev/godwit/test/sdkhttp"
 )
 
 // endpoint is a web hook that fails until it is told to work.
@@ -103,7 +104,7 @@ func TestDeliveriesGoOn(t *testing.T) {
 	c := start(t, freePorts(t), t.TempDir(), "--jitter", "0")
 	c.eventually("all nodes follow", status.whole)
 	client := sns.New(sns.Options{
-		HTTPClient:   bounded,
+		HTTPClient:   sdkhttp.Of(bounded),
 		BaseEndpoint: aws.String(c.url(1)), Region: "us-east-1", Credentials: credentials.NewStaticCredentialsProvider("test", "test", ""), RetryMaxAttempts: 10,
 	})
 	topic, err := client.CreateTopic(t.Context(), &sns.CreateTopicInput{Name: aws.String("orders")})

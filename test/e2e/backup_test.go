@@ -11,6 +11,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"godwit.dev/godwit/test/sdkhttp"
 )
 
 // run is a command of the binary, with an access key in its environment.
@@ -105,7 +107,7 @@ func TestBackupKilled(t *testing.T) {
 	}
 	s = p.serve(t, freeAddress(t), nil, "--data", data)
 	c = sqs.New(sqs.Options{
-		Region: region, BaseEndpoint: &s.base, HTTPClient: whole{s.http}, Credentials: credentials.NewStaticCredentialsProvider(p.AccessKeyID, p.SecretAccessKey, ""),
+		Region: region, BaseEndpoint: &s.base, HTTPClient: sdkhttp.Of(s.http), Credentials: credentials.NewStaticCredentialsProvider(p.AccessKeyID, p.SecretAccessKey, ""),
 	})
 	got := 0
 	for got <= messages {

@@ -19,6 +19,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/firehose"
 	firehosetypes "github.com/aws/aws-sdk-go-v2/service/firehose/types"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
+
+	"godwit.dev/godwit/test/sdkhttp"
 )
 
 // collector takes traces, and keeps them.
@@ -90,7 +92,7 @@ func TestStacksAndSourcesSpreadNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	stacks := cloudformation.New(cloudformation.Options{Region: region, BaseEndpoint: &s.base, Credentials: creds, HTTPClient: s.http, RetryMaxAttempts: 1})
+	stacks := cloudformation.New(cloudformation.Options{Region: region, BaseEndpoint: &s.base, Credentials: creds, HTTPClient: sdkhttp.Of(s.http), RetryMaxAttempts: 1})
 	const given, later = "canary-parameter-1", "canary-parameter-2"
 	told := "" // of stacks
 	ends := func(name string, want cfntypes.StackStatus) (is cfntypes.Stack) {
@@ -155,11 +157,11 @@ func TestStacksAndSourcesSpreadNothing(t *testing.T) {
 	post(later, http.StatusAccepted)
 	post("canary-wrong-key", http.StatusUnauthorized)
 
-	users := iam.New(iam.Options{Region: region, BaseEndpoint: &s.base, Credentials: creds, HTTPClient: s.http})
+	users := iam.New(iam.Options{Region: region, BaseEndpoint: &s.base, Credentials: creds, HTTPClient: sdkhttp.Of(s.http)})
 	role, err := users.CreateRole(ctx, &iam.CreateRoleInput{RoleName: aws.String("stream"), AssumeRolePolicyDocument: aws.String(
 		`{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"firehose.amazonaws.com"},"Action":"sts:AssumeRole"}]}`)})
 	must(err)
-	streams := firehose.New(firehose.Options{Region: region, BaseEndpoint: &s.base, Credentials: creds, HTTPClient: s.http})
+	streams := firehose.New(firehose.Options{Region: region, BaseEndpoint: &s.base, Credentials: creds, HTTPClient: sdkhttp.Of(s.http)})
 	_, err = streams.CreateDeliveryStream(ctx, &firehose.CreateDeliveryStreamInput{
 		DeliveryStreamName: aws.String("orders"), HttpEndpointDestinationConfiguration: &firehosetypes.HttpEndpointDestinationConfiguration{
 			EndpointConfiguration: &firehosetypes.HttpEndpointConfiguration{Url: aws.String("https://127.0.0.1:1/"), AccessKey: aws.String("canary-access-key")},

@@ -13,6 +13,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sns"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"godwit.dev/godwit/test/sdkhttp"
 )
 
 // What operators take out of a server, and have it do, spreads nothing that it seals: a body,
@@ -42,7 +44,7 @@ func TestOperatorsSpreadNothing(t *testing.T) {
 			must(err)
 		}
 	}
-	topics := sns.New(sns.Options{Region: region, BaseEndpoint: &s.base, Credentials: creds, HTTPClient: s.http})
+	topics := sns.New(sns.Options{Region: region, BaseEndpoint: &s.base, Credentials: creds, HTTPClient: sdkhttp.Of(s.http)})
 	topic, err := topics.CreateTopic(t.Context(), &sns.CreateTopicInput{Name: aws.String("t")})
 	must(err)
 	_, err = topics.Subscribe(t.Context(), &sns.SubscribeInput{TopicArn: topic.TopicArn, Protocol: aws.String("https"), Endpoint: aws.String("https://user:canary-password@127.0.0.1:1/")})
@@ -53,7 +55,7 @@ func TestOperatorsSpreadNothing(t *testing.T) {
 		Name: aws.String("shop"), Platform: aws.String("GCM"), Attributes: map[string]string{"PlatformCredential": "canary-credential"},
 	})
 	must(err)
-	users := iam.New(iam.Options{Region: region, BaseEndpoint: &s.base, Credentials: creds, HTTPClient: s.http})
+	users := iam.New(iam.Options{Region: region, BaseEndpoint: &s.base, Credentials: creds, HTTPClient: sdkhttp.Of(s.http)})
 	_, err = users.CreateUser(t.Context(), &iam.CreateUserInput{UserName: aws.String("u")})
 	must(err)
 	made, err := users.CreateAccessKey(t.Context(), &iam.CreateAccessKeyInput{UserName: aws.String("u")})
@@ -61,7 +63,7 @@ func TestOperatorsSpreadNothing(t *testing.T) {
 	role, err := users.CreateRole(t.Context(), &iam.CreateRoleInput{RoleName: aws.String("function"), AssumeRolePolicyDocument: aws.String(
 		`{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"lambda.amazonaws.com"},"Action":"sts:AssumeRole"}]}`)})
 	must(err)
-	functions := lambda.New(lambda.Options{Region: region, BaseEndpoint: &s.base, Credentials: creds, HTTPClient: s.http})
+	functions := lambda.New(lambda.Options{Region: region, BaseEndpoint: &s.base, Credentials: creds, HTTPClient: sdkhttp.Of(s.http)})
 	_, err = functions.CreateFunction(t.Context(), &lambda.CreateFunctionInput{ // a remote one, which needs no sandbox
 		FunctionName: aws.String("f"), Role: role.Role.Arn, PackageType: types.PackageTypeImage,
 		Code:        &types.FunctionCode{ImageUri: aws.String("https://user:canary-password@127.0.0.1:1/")},

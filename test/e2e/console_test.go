@@ -12,6 +12,8 @@ import (
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
+
+	"godwit.dev/godwit/test/sdkhttp"
 )
 
 // Who signs a request opens a session of the console, in which policies decide as they do
@@ -20,7 +22,7 @@ func TestConsoleSession(t *testing.T) {
 	p := initialise(t)
 	s := p.serve(t, freeAddress(t), nil)
 	root := iam.New(iam.Options{
-		Region: region, BaseEndpoint: aws.String(s.base), HTTPClient: s.http, RetryMaxAttempts: 1,
+		Region: region, BaseEndpoint: aws.String(s.base), HTTPClient: sdkhttp.Of(s.http), RetryMaxAttempts: 1,
 		Credentials: credentials.NewStaticCredentialsProvider(p.AccessKeyID, p.SecretAccessKey, ""),
 	})
 	if _, err := root.CreateUser(t.Context(), &iam.CreateUserInput{UserName: aws.String("ann")}); err != nil {

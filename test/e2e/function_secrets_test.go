@@ -21,6 +21,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/lambda/types"
 
 	functions "godwit.dev/godwit/internal/invoke/process"
+
+	"godwit.dev/godwit/test/sdkhttp"
 )
 
 // office is what functions need of a server of production: a role that may write logs, and
@@ -39,7 +41,7 @@ func newOffice(t *testing.T, p *production, s *process) *office {
 		t.Skipf("functions are refused: %v", err)
 	}
 	creds := credentials.NewStaticCredentialsProvider(p.AccessKeyID, p.SecretAccessKey, "")
-	roles := iam.New(iam.Options{Region: region, BaseEndpoint: &s.base, Credentials: creds, HTTPClient: s.http})
+	roles := iam.New(iam.Options{Region: region, BaseEndpoint: &s.base, Credentials: creds, HTTPClient: sdkhttp.Of(s.http)})
 	made, err := roles.CreateRole(t.Context(), &iam.CreateRoleInput{RoleName: aws.String("function"), AssumeRolePolicyDocument: aws.String(
 		`{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"lambda.amazonaws.com"},"Action":"sts:AssumeRole"}]}`)})
 	if err != nil {
@@ -57,8 +59,8 @@ func newOffice(t *testing.T, p *production, s *process) *office {
 		t.Fatal(err)
 	}
 	return &office{
-		functions: lambda.New(lambda.Options{Region: region, BaseEndpoint: &s.base, Credentials: creds, HTTPClient: s.http, RetryMaxAttempts: 1}),
-		logs:      cloudwatchlogs.New(cloudwatchlogs.Options{Region: region, BaseEndpoint: &s.base, Credentials: creds, HTTPClient: s.http}),
+		functions: lambda.New(lambda.Options{Region: region, BaseEndpoint: &s.base, Credentials: creds, HTTPClient: sdkhttp.Of(s.http), RetryMaxAttempts: 1}),
+		logs:      cloudwatchlogs.New(cloudwatchlogs.Options{Region: region, BaseEndpoint: &s.base, Credentials: creds, HTTPClient: sdkhttp.Of(s.http)}),
 		role:      *made.Role.Arn, zip: handlerZip(t),
 	}
 }
@@ -232,7 +234,7 @@ func TestFunctionsWriteNothingInClear(t *testing.T) {
 	s := p.serve(t, freeAddress(t), nil, "--log-level", "debug", "--audit-log", filepath.Join(logs, "audit.log"), "--audit-data-events")
 	o := newOffice(t, p, s)
 	keys := kms.New(kms.Options{
-		Region: region, BaseEndpoint: &s.base, HTTPClient: s.http, Credentials: credentials.NewStaticCredentialsProvider(p.AccessKeyID, p.SecretAccessKey, ""),
+		Region: region, BaseEndpoint: &s.base, HTTPClient: sdkhttp.Of(s.http), Credentials: credentials.NewStaticCredentialsProvider(p.AccessKeyID, p.SecretAccessKey, ""),
 	})
 	made, err := keys.CreateKey(t.Context(), &kms.CreateKeyInput{})
 	if err != nil {

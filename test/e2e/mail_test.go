@@ -17,11 +17,12 @@ import (
 	"github.com/aws/smithy-go"
 
 	"godwit.dev/godwit/test/programs"
+	"godwit.dev/godwit/test/sdkhttp"
 )
 
 func (p *production) sns(s *process) *sns.Client {
 	return sns.New(sns.Options{
-		Region: region, BaseEndpoint: aws.String(s.base), HTTPClient: s.http, RetryMaxAttempts: 1,
+		Region: region, BaseEndpoint: aws.String(s.base), HTTPClient: sdkhttp.Of(s.http), RetryMaxAttempts: 1,
 		Credentials: credentials.NewStaticCredentialsProvider(p.AccessKeyID, p.SecretAccessKey, ""),
 	})
 }

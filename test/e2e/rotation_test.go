@@ -135,8 +135,7 @@ func (r *rotating) complete(t *testing.T) {
 	c := r.sqs(r.server, r.SecretAccessKey)
 	missing := len(r.acked)
 	for missing > 0 {
-		got, err := c.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: &r.queue, MaxNumberOfMessages: 10, VisibilityTimeout: 3600},
-			func(o *sqs.Options) { o.HTTPClient = whole{r.server.http} })
+		got, err := c.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: &r.queue, MaxNumberOfMessages: 10, VisibilityTimeout: 3600})
 		if err != nil || len(got.Messages) == 0 {
 			t.Fatalf("%d messages that were acknowledged are not there, of %d: %v", missing, len(r.acked), err)
 		}

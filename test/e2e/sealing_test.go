@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"math/rand/v2"
 	"net/http"
@@ -24,23 +23,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sns"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"godwit.dev/godwit/test/sdkhttp"
 )
-
-// whole reads an answer to its end before the SDK sees it, which closes the request's body
-// when it has the answer's head; net/http may take that for a failed write then, and cut off
-// what is left of a large answer.
-type whole struct{ *http.Client }
-
-func (w whole) Do(r *http.Request) (*http.Response, error) {
-	resp, err := w.Client.Do(r)
-	if err != nil {
-		return nil, err
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	resp.Body = io.NopCloser(bytes.NewReader(body))
-	return resp, err
-}
 
 // filesWith are the files below a directory that have one of some texts.
 func filesWith(t *testing.T, dir string, texts ...string) (found []string) {
@@ -78,9 +63,9 @@ func TestServeWritesNothingInClear(t *testing.T) {
 	s := p.serve(t, freeAddress(t), nil, "--audit-log", audit, "--audit-data-events", "--audit-max-bytes", "4KiB", "--audit-log-group", "audit", "--log-level", "debug")
 	ctx, creds := t.Context(), credentials.NewStaticCredentialsProvider(p.AccessKeyID, p.SecretAccessKey, "")
 	c := p.sqs(s, p.SecretAccessKey)
-	users := iam.New(iam.Options{Region: region, BaseEndpoint: &s.base, Credentials: creds, HTTPClient: s.http})
-	keys := kms.New(kms.Options{Region: region, BaseEndpoint: &s.base, Credentials: creds, HTTPClient: s.http})
-	topics := sns.New(sns.Options{Region: region, BaseEndpoint: &s.base, Credentials: creds, HTTPClient: s.http})
+	users := iam.New(iam.Options{Region: region, BaseEndpoint: &s.base, Credentials: creds, HTTPClient: sdkhttp.Of(s.http)})
+	keys := kms.New(kms.Options{Region: region, BaseEndpoint: &s.base, Credentials: creds, HTTPClient: sdkhttp.Of(s.http)})
+	topics := sns.New(sns.Options{Region: region, BaseEndpoint: &s.base, Credentials: creds, HTTPClient: sdkhttp.Of(s.http)})
 	must := func(err error) {
 		t.Helper()
 		if err != nil {
@@ -154,7 +139,7 @@ func TestKilledWhileSealing(t *testing.T) {
 	for n := range queues {
 		dev.createQueue(t, fmt.Sprint("q", n))
 	}
-	stored := sqs.New(sqs.Options{Region: region, BaseEndpoint: &dev.base, Credentials: credentials.NewStaticCredentialsProvider("test", "test", ""), HTTPClient: dev.http})
+	stored := sqs.New(sqs.Options{Region: region, BaseEndpoint: &dev.base, Credentials: credentials.NewStaticCredentialsProvider("test", "test", ""), HTTPClient: sdkhttp.Of(dev.http)})
 	for n := range queues {
 		for i := 0; i < each; i += 10 {
 			var entries []sqstypes.SendMessageBatchRequestEntry
@@ -204,7 +189,7 @@ func TestKilledWhileSealing(t *testing.T) {
 	for n := range queues {
 		url, seen := fmt.Sprint(s.base, "/000000000000/q", n), map[string]bool{}
 		for len(seen) < each {
-			got, err := c.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: &url, MaxNumberOfMessages: 10, VisibilityTimeout: 3600}, func(o *sqs.Options) { o.HTTPClient = whole{s.http} })
+			got, err := c.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: &url, MaxNumberOfMessages: 10, VisibilityTimeout: 3600}, func(o *sqs.Options) { o.HTTPClient = sdkhttp.Of(s.http) })
 			if err != nil || len(got.Messages) == 0 {
 				t.Fatalf("%d messages of q%d are there, then %v", len(seen), n, err)
 			}

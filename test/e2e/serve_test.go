@@ -36,6 +36,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"godwit.dev/godwit/internal/certs/acme/acmetest"
+	"godwit.dev/godwit/test/sdkhttp"
 )
 
 // emptyHash is the SHA-256 of nothing.
@@ -80,7 +81,7 @@ func (p *production) serve(t *testing.T, addr string, trust *tls.Config, more ..
 // sqs is a client of AWS's SDK.
 func (p *production) sqs(s *process, secret string) *sqs.Client {
 	return sqs.New(sqs.Options{
-		Region: region, BaseEndpoint: aws.String(s.base), HTTPClient: s.http, RetryMaxAttempts: 1,
+		Region: region, BaseEndpoint: aws.String(s.base), HTTPClient: sdkhttp.Of(s.http), RetryMaxAttempts: 1,
 		Credentials: credentials.NewStaticCredentialsProvider(p.AccessKeyID, secret, ""),
 	})
 }
@@ -343,7 +344,7 @@ func TestOperatorsByPolicy(t *testing.T) {
 	p := initialise(t)
 	s := p.serve(t, freeAddress(t), nil)
 	root := iam.New(iam.Options{
-		Region: region, BaseEndpoint: aws.String(s.base), HTTPClient: s.http, RetryMaxAttempts: 1,
+		Region: region, BaseEndpoint: aws.String(s.base), HTTPClient: sdkhttp.Of(s.http), RetryMaxAttempts: 1,
 		Credentials: credentials.NewStaticCredentialsProvider(p.AccessKeyID, p.SecretAccessKey, ""),
 	})
 	name := aws.String("ops")

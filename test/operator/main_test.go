@@ -33,6 +33,7 @@ import (
 
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/server"
+	"godwit.dev/godwit/test/sdkhttp"
 )
 
 const (
@@ -123,7 +124,7 @@ func startWith(t *testing.T, change func(c *config.Config)) *world {
 func worldAt(t *testing.T, endpoint string, who aws.Credentials) *world {
 	t.Helper()
 	cfg := aws.Config{
-		Region: region, BaseEndpoint: &endpoint, RetryMaxAttempts: 1,
+		Region: region, BaseEndpoint: &endpoint, RetryMaxAttempts: 1, HTTPClient: sdkhttp.Of(http.DefaultClient),
 		Credentials: credentials.NewStaticCredentialsProvider(who.AccessKeyID, who.SecretAccessKey, who.SessionToken),
 	}
 	return &world{t: t, endpoint: endpoint, config: cfg, queues: sqs.NewFromConfig(cfg), topics: sns.NewFromConfig(cfg)}

@@ -25,7 +25,7 @@ import (
 func TestAccountRequests(t *testing.T) {
 	endpoint := startBuilt(t, nil, func(c *config.Config) { c.Accounts.MaxRequests, c.Enforce = 5, false })
 	of := func(account string) aws.Config {
-		return aws.Config{Region: "us-east-1", BaseEndpoint: &endpoint, RetryMaxAttempts: 1, Credentials: credentials.NewStaticCredentialsProvider(account, "x", "")}
+		return aws.Config{Region: "us-east-1", BaseEndpoint: &endpoint, RetryMaxAttempts: 1, HTTPClient: eager, Credentials: credentials.NewStaticCredentialsProvider(account, "x", "")}
 	}
 	busy := of("111111111111")
 	for want, ask := range map[string]func() error{

@@ -64,15 +64,15 @@ func session(c *ststypes.Credentials) *credentials.StaticCredentialsProvider {
 }
 
 func iamAs(endpoint string, who aws.CredentialsProvider) *iam.Client {
-	return iam.New(iam.Options{BaseEndpoint: &endpoint, Region: region, Credentials: who, RetryMaxAttempts: 1, HTTPClient: eager{}})
+	return iam.New(iam.Options{BaseEndpoint: &endpoint, Region: region, Credentials: who, RetryMaxAttempts: 1, HTTPClient: eager})
 }
 
 func stsAs(endpoint string, who aws.CredentialsProvider) *sts.Client {
-	return sts.New(sts.Options{BaseEndpoint: &endpoint, Region: region, Credentials: who, RetryMaxAttempts: 1, HTTPClient: eager{}})
+	return sts.New(sts.Options{BaseEndpoint: &endpoint, Region: region, Credentials: who, RetryMaxAttempts: 1, HTTPClient: eager})
 }
 
 func kmsAs(endpoint string, who aws.CredentialsProvider) *kms.Client {
-	return kms.New(kms.Options{BaseEndpoint: &endpoint, Region: region, Credentials: who, RetryMaxAttempts: 1, HTTPClient: eager{}})
+	return kms.New(kms.Options{BaseEndpoint: &endpoint, Region: region, Credentials: who, RetryMaxAttempts: 1, HTTPClient: eager})
 }
 
 // deniedTo checks that policies denied a call.

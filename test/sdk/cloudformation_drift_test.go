@@ -187,7 +187,7 @@ func TestStackDriftRefusals(t *testing.T) {
 	root := cloudformationAs(endpoint, account)
 	deploy(t, root, "shop", shop)
 	who := userOf(t, iamClient(endpoint), "looker", `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":["cloudformation:*","sqs:*"],"Resource":"*"}]}`)
-	c := cloudformation.New(cloudformation.Options{Region: region, BaseEndpoint: &endpoint, Credentials: who, RetryMaxAttempts: 1, HTTPClient: eager{}})
+	c := cloudformation.New(cloudformation.Options{Region: region, BaseEndpoint: &endpoint, Credentials: who, RetryMaxAttempts: 1, HTTPClient: eager})
 	found := compared(t, c, "shop")
 	equal(t, "status", types.StackDriftDetectionStatusDetectionFailed, found.DetectionStatus)
 	equal(t, "stack", types.StackDriftStatusUnknown, found.StackDriftStatus)

@@ -227,7 +227,7 @@ Outputs: {User: {Value: !Ref Ann}, Key: {Value: !Ref Key}, Secret: {Value: !GetA
 	out := s.outputs()
 	calls := func() (*sts.GetCallerIdentityOutput, error) {
 		out := s.outputs()
-		as := sts.New(sts.Options{Region: region, BaseEndpoint: &endpoint, Credentials: credentials.NewStaticCredentialsProvider(out["Key"], out["Secret"], ""), RetryMaxAttempts: 1})
+		as := sts.New(sts.Options{Region: region, BaseEndpoint: &endpoint, Credentials: credentials.NewStaticCredentialsProvider(out["Key"], out["Secret"], ""), RetryMaxAttempts: 1, HTTPClient: eager})
 		return as.GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
 	}
 	equal(t, "who calls", "arn:aws:iam::"+account+":user/"+out["User"], *must(calls())(t).Arn)

@@ -194,7 +194,7 @@ func TestTemplateURL(t *testing.T) {
 		t.Errorf("of a large object: %v", err)
 	}
 	who := userOf(t, iamClient(endpoint), "deployer", `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"cloudformation:*","Resource":"*"}]}`)
-	limited := cloudformation.New(cloudformation.Options{Region: region, BaseEndpoint: &endpoint, Credentials: who, RetryMaxAttempts: 1, HTTPClient: eager{}})
+	limited := cloudformation.New(cloudformation.Options{Region: region, BaseEndpoint: &endpoint, Credentials: who, RetryMaxAttempts: 1, HTTPClient: eager})
 	_, err = limited.ValidateTemplate(ctx, &cloudformation.ValidateTemplateInput{TemplateURL: new(a.URL + "/bucket/shop.template")})
 	if err == nil || !strings.Contains(err.Error(), "s3:GetObject") {
 		t.Errorf("by who may not read objects: %v", err)

@@ -45,7 +45,7 @@ func TestStackPolicy(t *testing.T) {
 	refusedWith(t, err, "ValidationError", "Stack [none] does not exist")
 
 	who := userOf(t, iamClient(endpoint), "deployer", `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":["cloudformation:UpdateStack","sqs:*","sns:*"],"Resource":"*"}]}`)
-	limited := cloudformation.New(cloudformation.Options{Region: region, BaseEndpoint: &endpoint, Credentials: who, RetryMaxAttempts: 1, HTTPClient: eager{}})
+	limited := cloudformation.New(cloudformation.Options{Region: region, BaseEndpoint: &endpoint, Credentials: who, RetryMaxAttempts: 1, HTTPClient: eager})
 	_, err = limited.UpdateStack(ctx, &cloudformation.UpdateStackInput{StackName: new("shop"), TemplateBody: new(shop), StackPolicyDuringUpdateBody: new(open)})
 	if err == nil || !strings.Contains(err.Error(), "cloudformation:SetStackPolicy") {
 		t.Errorf("with a policy by who may set none: %v", err)

@@ -22,7 +22,7 @@ func TestStackByOtherNames(t *testing.T) {
 	queue := must(c.DescribeStackResources(ctx, &cloudformation.DescribeStackResourcesInput{StackName: new("prod")}))(t).StackResources[0].PhysicalResourceId
 	who := userOf(t, iamClient(endpoint), "careful", `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":["cloudformation:*","sqs:*"],"Resource":"*"},
 		{"Effect":"Deny","Action":"cloudformation:*","Resource":"arn:aws:cloudformation:*:*:stack/prod/*"}]}`)
-	limited := cloudformation.New(cloudformation.Options{Region: region, BaseEndpoint: &endpoint, Credentials: who, RetryMaxAttempts: 1, HTTPClient: eager{}})
+	limited := cloudformation.New(cloudformation.Options{Region: region, BaseEndpoint: &endpoint, Credentials: who, RetryMaxAttempts: 1, HTTPClient: eager})
 	for name, ask := range map[string]func() error{
 		"DescribeChangeSet": func() error {
 			_, err := limited.DescribeChangeSet(ctx, &cloudformation.DescribeChangeSetInput{ChangeSetName: set})
@@ -71,8 +71,8 @@ Resources:
 	}
 	const called, alone = `{"ForAnyValue:StringEquals":{"aws:CalledVia":"cloudformation.amazonaws.com"}}`, `{"Bool":{"aws:ViaAWSService":"false"}}`
 	who := userOf(t, identities, "deployer", may(called))
-	deployer := cloudformation.New(cloudformation.Options{Region: region, BaseEndpoint: &endpoint, Credentials: who, RetryMaxAttempts: 1, HTTPClient: eager{}})
-	queues := sqs.New(sqs.Options{Region: region, BaseEndpoint: &endpoint, Credentials: who, RetryMaxAttempts: 1, HTTPClient: eager{}})
+	deployer := cloudformation.New(cloudformation.Options{Region: region, BaseEndpoint: &endpoint, Credentials: who, RetryMaxAttempts: 1, HTTPClient: eager})
+	queues := sqs.New(sqs.Options{Region: region, BaseEndpoint: &endpoint, Credentials: who, RetryMaxAttempts: 1, HTTPClient: eager})
 	deployed(t, deployer, "called", template).remove()
 	if _, err := queues.CreateQueue(ctx, &sqs.CreateQueueInput{QueueName: new("direct")}); err == nil {
 		t.Error("who may by CloudFormation only may without it")
@@ -107,7 +107,7 @@ func TestParametersAsPoliciesLet(t *testing.T) {
 	made := must(c.CreateStack(ctx, &cloudformation.CreateStackInput{StackName: new("prod"), TemplateBody: new(parameter)}))(t)
 	awaitStack(t, c, *made.StackId)
 	who := userOf(t, identities, "deployer", may)
-	limited := cloudformation.New(cloudformation.Options{Region: region, BaseEndpoint: &endpoint, Credentials: who, RetryMaxAttempts: 1, HTTPClient: eager{}})
+	limited := cloudformation.New(cloudformation.Options{Region: region, BaseEndpoint: &endpoint, Credentials: who, RetryMaxAttempts: 1, HTTPClient: eager})
 	create := func(name, template string) (types.StackStatus, error) {
 		made, err := limited.CreateStack(ctx, &cloudformation.CreateStackInput{StackName: &name, TemplateBody: &template})
 		if err != nil {

@@ -102,7 +102,7 @@ func TestStackSourcePermissions(t *testing.T) {
 		must(who.PutUserPolicy(ctx, &iam.PutUserPolicyInput{UserName: &name, PolicyName: new("p"), PolicyDocument: new(`{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":[` + actions + `],"Resource":"*"}]}`)}))(t)
 		key := must(who.CreateAccessKey(ctx, &iam.CreateAccessKeyInput{UserName: &name}))(t).AccessKey
 		c := cloudformation.New(cloudformation.Options{
-			Region: region, BaseEndpoint: &endpoint, Credentials: credentials.NewStaticCredentialsProvider(*key.AccessKeyId, *key.SecretAccessKey, ""), RetryMaxAttempts: 1,
+			Region: region, BaseEndpoint: &endpoint, Credentials: credentials.NewStaticCredentialsProvider(*key.AccessKeyId, *key.SecretAccessKey, ""), RetryMaxAttempts: 1, HTTPClient: eager,
 		})
 		made := must(c.CreateStack(ctx, &cloudformation.CreateStackInput{StackName: &name, TemplateBody: new(way), Parameters: pairs([]string{"Secret", "a key of sixteen bytes"})}))(t)
 		s := &stackUnderTest{t, c, *made.StackId}

@@ -17,7 +17,7 @@ import (
 )
 
 func cloudformationAs(endpoint, who string) *cloudformation.Client {
-	return cloudformation.New(cloudformation.Options{Region: region, BaseEndpoint: &endpoint, Credentials: credentials.NewStaticCredentialsProvider(who, secretOf(who), ""), RetryMaxAttempts: 1, HTTPClient: eager{}})
+	return cloudformation.New(cloudformation.Options{Region: region, BaseEndpoint: &endpoint, Credentials: credentials.NewStaticCredentialsProvider(who, secretOf(who), ""), RetryMaxAttempts: 1, HTTPClient: eager})
 }
 
 // shop is a topic that feeds a queue with a dead-letter queue.
@@ -367,7 +367,7 @@ func reasonOf(t *testing.T, c *cloudformation.Client, stack string, status types
 func TestStackPermissions(t *testing.T) {
 	ctx, endpoint := t.Context(), start(t)
 	who := userOf(t, iamClient(endpoint), "deployer", `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":["cloudformation:*","sqs:*"],"Resource":"*"}]}`)
-	c := cloudformation.New(cloudformation.Options{Region: region, BaseEndpoint: &endpoint, Credentials: who, RetryMaxAttempts: 1, HTTPClient: eager{}})
+	c := cloudformation.New(cloudformation.Options{Region: region, BaseEndpoint: &endpoint, Credentials: who, RetryMaxAttempts: 1, HTTPClient: eager})
 	s := deploy(t, c, "queue", `{"Resources":{"Q":{"Type":"AWS::SQS::Queue"}}}`)
 	equal(t, "what it may make", types.StackStatusCreateComplete, s.StackStatus)
 	s = deploy(t, c, "topic", `{"Resources":{"T":{"Type":"AWS::SNS::Topic"}}}`)

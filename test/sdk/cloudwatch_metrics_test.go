@@ -26,7 +26,7 @@ func metricsClient(endpoint string) *cloudwatch.Client {
 		Region:           region,
 		Credentials:      credentials.NewStaticCredentialsProvider("test", secretOf("test"), ""),
 		RetryMaxAttempts: 1,
-		HTTPClient:       eager{},
+		HTTPClient:       eager,
 	})
 }
 

@@ -188,10 +188,10 @@ func TestFirehoseRoles(t *testing.T) {
 
 	// Who subscribes has to be allowed to pass the role, and callers to put.
 	eve := makeUser(t, endpoint, "eve", `{"Effect":"Allow","Action":["sns:Subscribe","firehose:DescribeDeliveryStream"],"Resource":"*"}`)
-	passes := sns.New(sns.Options{BaseEndpoint: &endpoint, Region: region, Credentials: eve, RetryMaxAttempts: 1, HTTPClient: eager{}})
+	passes := sns.New(sns.Options{BaseEndpoint: &endpoint, Region: region, Credentials: eve, RetryMaxAttempts: 1, HTTPClient: eager})
 	_, err := passes.Subscribe(t.Context(), &sns.SubscribeInput{TopicArn: &topic, Protocol: new("firehose"), Endpoint: new(hoseARN("other")), Attributes: map[string]string{"SubscriptionRoleArn": *hoseRole}})
 	refusedWith(t, err, "AuthorizationError", "*")
-	asEve := firehose.New(firehose.Options{Region: region, BaseEndpoint: &endpoint, Credentials: eve, RetryMaxAttempts: 1, HTTPClient: eager{}})
+	asEve := firehose.New(firehose.Options{Region: region, BaseEndpoint: &endpoint, Credentials: eve, RetryMaxAttempts: 1, HTTPClient: eager})
 	must(asEve.DescribeDeliveryStream(t.Context(), &firehose.DescribeDeliveryStreamInput{DeliveryStreamName: new("s")}))(t)
 	_, err = asEve.PutRecord(t.Context(), &firehose.PutRecordInput{DeliveryStreamName: new("s"), Record: &types.Record{Data: []byte("x")}})
 	refusedWith(t, err, "AccessDeniedException", "User: arn:aws:iam::"+account+":user/eve is not authorized to perform: firehose:PutRecord on resource: "+hoseARN("s")+" because no identity-based policy allows the firehose:PutRecord action")

@@ -26,7 +26,7 @@ import (
 )
 
 func firehoseAs(endpoint, who string) *firehose.Client {
-	return firehose.New(firehose.Options{Region: region, BaseEndpoint: &endpoint, Credentials: credentials.NewStaticCredentialsProvider(who, secretOf(who), ""), RetryMaxAttempts: 1, HTTPClient: eager{}})
+	return firehose.New(firehose.Options{Region: region, BaseEndpoint: &endpoint, Credentials: credentials.NewStaticCredentialsProvider(who, secretOf(who), ""), RetryMaxAttempts: 1, HTTPClient: eager})
 }
 
 // startHoses starts a server whose streams' objects are files of a directory. Roles need

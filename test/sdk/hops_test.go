@@ -228,7 +228,7 @@ func TestMoveTaskToASubscriptionNeedsPublish(t *testing.T) {
 	q := createQueue(t, root, "q")
 
 	keys := userOf(t, identities, "mover", movers("q"))
-	c := sqs.New(sqs.Options{BaseEndpoint: &endpoint, Region: region, Credentials: keys, RetryMaxAttempts: 1, HTTPClient: eager{}})
+	c := sqs.New(sqs.Options{BaseEndpoint: &endpoint, Region: region, Credentials: keys, RetryMaxAttempts: 1, HTTPClient: eager})
 	move := func(what, want string) {
 		t.Helper()
 		startMove(t, c, &sqs.StartMessageMoveTaskInput{SourceArn: aws.String(queueARN("dead"))})

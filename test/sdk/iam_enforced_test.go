@@ -75,7 +75,7 @@ func TestEnforcedFunctionRole(t *testing.T) {
 	c, ctx := iamClientOf(endpoint, rootKey, rootSecret, ""), t.Context()
 	must(c.CreateRole(ctx, &iam.CreateRoleInput{RoleName: new("mine"), AssumeRolePolicyDocument: new(trustRoot)}))(t)
 	must(c.CreateRole(ctx, &iam.CreateRoleInput{RoleName: new("lambdas"), AssumeRolePolicyDocument: new(lambdaTrust)}))(t)
-	functions := lambda.New(lambda.Options{BaseEndpoint: &endpoint, Region: region, Credentials: stsClientOf(endpoint, rootKey, rootSecret, "").Options().Credentials, RetryMaxAttempts: 1, HTTPClient: eager{}})
+	functions := lambda.New(lambda.Options{BaseEndpoint: &endpoint, Region: region, Credentials: stsClientOf(endpoint, rootKey, rootSecret, "").Options().Credentials, RetryMaxAttempts: 1, HTTPClient: eager})
 	create := func(role string) error {
 		_, err := functions.CreateFunction(ctx, &lambda.CreateFunctionInput{
 			FunctionName: new("f"), Role: new("arn:aws:iam::000000000000:role/" + role), PackageType: lambdatypes.PackageTypeImage, Code: &lambdatypes.FunctionCode{ImageUri: new("http://127.0.0.1:1/")},

@@ -17,13 +17,13 @@ func iamClient(endpoint string) *iam.Client { return iamClientOf(endpoint, "test
 
 func iamClientOf(endpoint, key, secret, token string) *iam.Client {
 	return iam.New(iam.Options{
-		BaseEndpoint: &endpoint, Region: region, Credentials: credentials.NewStaticCredentialsProvider(key, secret, token), RetryMaxAttempts: 1, HTTPClient: eager{},
+		BaseEndpoint: &endpoint, Region: region, Credentials: credentials.NewStaticCredentialsProvider(key, secret, token), RetryMaxAttempts: 1, HTTPClient: eager,
 	})
 }
 
 func stsClientOf(endpoint, key, secret, token string) *sts.Client {
 	return sts.New(sts.Options{
-		BaseEndpoint: &endpoint, Region: region, Credentials: credentials.NewStaticCredentialsProvider(key, secret, token), RetryMaxAttempts: 1, HTTPClient: eager{},
+		BaseEndpoint: &endpoint, Region: region, Credentials: credentials.NewStaticCredentialsProvider(key, secret, token), RetryMaxAttempts: 1, HTTPClient: eager,
 	})
 }
 

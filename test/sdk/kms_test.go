@@ -20,7 +20,7 @@ import (
 
 func newKMS(t *testing.T, endpoint, who string) *kms.Client {
 	t.Helper()
-	return kms.New(kms.Options{Region: region, BaseEndpoint: &endpoint, Credentials: credentials.NewStaticCredentialsProvider(who, secretOf(who), ""), RetryMaxAttempts: 1, HTTPClient: eager{}})
+	return kms.New(kms.Options{Region: region, BaseEndpoint: &endpoint, Credentials: credentials.NewStaticCredentialsProvider(who, secretOf(who), ""), RetryMaxAttempts: 1, HTTPClient: eager})
 }
 
 // refusedWith checks an error's code and text.

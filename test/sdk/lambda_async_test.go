@@ -94,7 +94,7 @@ func invokeAsync(t *testing.T, c *lambda.Client, name, payload string) (id strin
 type heads struct{ head *http.Header }
 
 func (h heads) Do(req *http.Request) (*http.Response, error) {
-	resp, err := eager{}.Do(req)
+	resp, err := eager.Do(req)
 	if err == nil {
 		*h.head = resp.Header
 	}

@@ -29,7 +29,7 @@ func functionsClientOf(endpoint, region, accessKey string) *lambda.Client {
 		Region:           region,
 		Credentials:      credentials.NewStaticCredentialsProvider(accessKey, secretOf(accessKey), ""),
 		RetryMaxAttempts: 1,
-		HTTPClient:       eager{},
+		HTTPClient:       eager,
 	})
 }
 

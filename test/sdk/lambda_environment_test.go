@@ -34,7 +34,7 @@ func newSealedWorld(t *testing.T) *sealedWorld {
 // as is a client of a user who may what the statements say.
 func (w *sealedWorld) as(t *testing.T, name string, statements ...string) *lambda.Client {
 	t.Helper()
-	return lambda.New(lambda.Options{BaseEndpoint: &w.endpoint, Region: region, Credentials: userOf(t, w.identities, name, policyOf(strings.Join(statements, ","))), RetryMaxAttempts: 1, HTTPClient: eager{}})
+	return lambda.New(lambda.Options{BaseEndpoint: &w.endpoint, Region: region, Credentials: userOf(t, w.identities, name, policyOf(strings.Join(statements, ","))), RetryMaxAttempts: 1, HTTPClient: eager})
 }
 
 func withVariable(value string) *types.Environment {

@@ -193,7 +193,7 @@ func TestFunctionCredentialsAfterRestart(t *testing.T) {
 	identities := iamClientOf(endpoint, rootKey, rootSecret, "")
 	name := role(t, identities, "kept", allow("*", "sqs:ListQueues"))
 	asRoot := func(endpoint string) *lambda.Client {
-		return lambda.New(lambda.Options{BaseEndpoint: &endpoint, Region: region, Credentials: stsClientOf(endpoint, rootKey, rootSecret, "").Options().Credentials, RetryMaxAttempts: 1, HTTPClient: eager{}})
+		return lambda.New(lambda.Options{BaseEndpoint: &endpoint, Region: region, Credentials: stsClientOf(endpoint, rootKey, rootSecret, "").Options().Credentials, RetryMaxAttempts: 1, HTTPClient: eager})
 	}
 	createProgram(t, asRoot(endpoint), "f", func(in *lambda.CreateFunctionInput) { in.Role = &name })
 	before := variablesOf(t, asRoot(endpoint), "f")

@@ -24,7 +24,7 @@ func logsClientOf(endpoint, region, accessKey string) *cloudwatchlogs.Client {
 		Region:           region,
 		Credentials:      credentials.NewStaticCredentialsProvider(accessKey, secretOf(accessKey), ""),
 		RetryMaxAttempts: 1,
-		HTTPClient:       eager{},
+		HTTPClient:       eager,
 	})
 }
 

@@ -104,9 +104,9 @@ func certificate(t *testing.T) string {
 func secretTraffic(t *testing.T, endpoint string) (secrets []string) {
 	ctx := t.Context()
 	keys := credentials.NewStaticCredentialsProvider(markedAccess, markedKey, markedSession)
-	queues := sqs.New(sqs.Options{BaseEndpoint: &endpoint, Region: region, Credentials: keys, RetryMaxAttempts: 1, HTTPClient: eager{}})
-	topics := sns.New(sns.Options{BaseEndpoint: &endpoint, Region: region, Credentials: keys, RetryMaxAttempts: 1, HTTPClient: eager{}})
-	groups := cloudwatchlogs.New(cloudwatchlogs.Options{BaseEndpoint: &endpoint, Region: region, Credentials: keys, RetryMaxAttempts: 1, HTTPClient: eager{}})
+	queues := sqs.New(sqs.Options{BaseEndpoint: &endpoint, Region: region, Credentials: keys, RetryMaxAttempts: 1, HTTPClient: eager})
+	topics := sns.New(sns.Options{BaseEndpoint: &endpoint, Region: region, Credentials: keys, RetryMaxAttempts: 1, HTTPClient: eager})
+	groups := cloudwatchlogs.New(cloudwatchlogs.Options{BaseEndpoint: &endpoint, Region: region, Credentials: keys, RetryMaxAttempts: 1, HTTPClient: eager})
 	topic := createTopic(t, topics, "orders")
 	work := createQueue(t, queues, "work")
 	createQueue(t, queues, "dlq")
@@ -220,7 +220,7 @@ func secretTraffic(t *testing.T, endpoint string) (secrets []string) {
 // secretMetrics uses CloudWatch with marks in what clients put there.
 func secretMetrics(t *testing.T, endpoint string, keys aws.CredentialsProvider) {
 	ctx := t.Context()
-	c := cloudwatch.New(cloudwatch.Options{BaseEndpoint: &endpoint, Region: region, Credentials: keys, RetryMaxAttempts: 1, HTTPClient: eager{}})
+	c := cloudwatch.New(cloudwatch.Options{BaseEndpoint: &endpoint, Region: region, Credentials: keys, RetryMaxAttempts: 1, HTTPClient: eager})
 	data := []cwtypes.MetricDatum{{MetricName: new("m"), Value: new(1.0), Dimensions: dimensions("user", markedUser), StorageResolution: new(int32(1))}}
 	must(c.PutMetricData(ctx, &cloudwatch.PutMetricDataInput{Namespace: new("n"), MetricData: data}))(t)
 	must(c.ListMetrics(ctx, &cloudwatch.ListMetricsInput{Namespace: new("n")}))(t)
@@ -251,7 +251,7 @@ func secretMetrics(t *testing.T, endpoint string, keys aws.CredentialsProvider) 
 // output and addresses, with successes and failures of all kinds.
 func secretFunctions(t *testing.T, endpoint string, keys aws.CredentialsProvider, queues *sqs.Client, topics *sns.Client, work, topic string) {
 	ctx := t.Context()
-	c := lambda.New(lambda.Options{BaseEndpoint: &endpoint, Region: region, Credentials: keys, RetryMaxAttempts: 1, HTTPClient: eager{}})
+	c := lambda.New(lambda.Options{BaseEndpoint: &endpoint, Region: region, Credentials: keys, RetryMaxAttempts: 1, HTTPClient: eager})
 	event := []byte(`{"password":"` + markedBody + `"}`)
 	variables := &lambdatypes.Environment{Variables: map[string]string{"PASSWORD": markedPass}}
 	far := func(name string, answer http.HandlerFunc) {

@@ -4,7 +4,6 @@
 package sdk_test
 
 import (
-	"bytes"
 	"context"
 	"io"
 	"log/slog"
@@ -23,6 +22,7 @@ import (
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/invoke/process"
 	"godwit.dev/godwit/internal/server"
+	"godwit.dev/godwit/test/sdkhttp"
 )
 
 const (
@@ -104,29 +104,12 @@ func clientOf(endpoint, region, accessKey string) *sqs.Client {
 		Region:           region,
 		Credentials:      credentials.NewStaticCredentialsProvider(accessKey, secretOf(accessKey), ""),
 		RetryMaxAttempts: 1,
-		HTTPClient:       eager{},
+		HTTPClient:       eager,
 	})
 }
 
-// eager reads an answer to its end before the SDK sees it.
-//
-// The SDK (smithy-go 1.28) closes the request's body as soon as it has the
-// answer's head. If net/http is then still probing that body for surplus
-// bytes, it takes the closed body for a failed write and cuts the connection,
-// and what has not been read of a large answer is lost. Servers as near as
-// this one win that race now and then.
-type eager struct{}
-
-func (eager) Do(req *http.Request) (*http.Response, error) {
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return nil, err
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	resp.Body = io.NopCloser(bytes.NewReader(body))
-	return resp, err
-}
+// eager is the HTTP client of SDK clients.
+var eager = sdkhttp.Of(http.DefaultClient)
 
 // response is an answer to a request written by hand.
 type response struct {

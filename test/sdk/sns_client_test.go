@@ -32,7 +32,7 @@ func topicsClientOf(endpoint, region, accessKey string) *sns.Client {
 		Region:           region,
 		Credentials:      credentials.NewStaticCredentialsProvider(accessKey, secretOf(accessKey), ""),
 		RetryMaxAttempts: 1,
-		HTTPClient:       eager{},
+		HTTPClient:       eager,
 	})
 }
 

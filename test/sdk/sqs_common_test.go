@@ -76,7 +76,7 @@ func (change changed) Do(req *http.Request) (*http.Response, error) {
 	if change(req); req.Header.Get("Authorization") == before {
 		req.Header.Del("Authorization") // it is signed again
 	}
-	return eager{}.Do(req)
+	return eager.Do(req)
 }
 
 func changedClient(endpoint string, change func(*http.Request)) *sqs.Client {

@@ -41,7 +41,7 @@ func TestMoveTaskNeedsTheRight(t *testing.T) {
 	root, identities := client(endpoint), iamClientOf(endpoint, "test", secretOf("test"), "")
 	dead, sources := deadLetters(t, endpoint, root, 4, "s1")
 	mover := userOf(t, identities, "mover", movers("elsewhere"))
-	c := sqs.New(sqs.Options{BaseEndpoint: &endpoint, Region: region, Credentials: mover, RetryMaxAttempts: 1, HTTPClient: eager{}})
+	c := sqs.New(sqs.Options{BaseEndpoint: &endpoint, Region: region, Credentials: mover, RetryMaxAttempts: 1, HTTPClient: eager})
 	createQueue(t, root, "target")
 	_, err := c.StartMessageMoveTask(t.Context(), &sqs.StartMessageMoveTaskInput{SourceArn: aws.String(queueARN("dead")), DestinationArn: aws.String(queueARN("target"))})
 	refusedWith(t, err, "AccessDenied", "*")
@@ -76,7 +76,7 @@ func TestMoveTaskKeepsItsRights(t *testing.T) {
 	besideOthers(t)
 	endpoint, restart := startDiskWith(t, func(c *config.Config) { enforce(c) })
 	asRoot := func() *sqs.Client {
-		return sqs.New(sqs.Options{BaseEndpoint: &endpoint, Region: region, Credentials: credentials.NewStaticCredentialsProvider(rootKey, rootSecret, ""), RetryMaxAttempts: 1, HTTPClient: eager{}})
+		return sqs.New(sqs.Options{BaseEndpoint: &endpoint, Region: region, Credentials: credentials.NewStaticCredentialsProvider(rootKey, rootSecret, ""), RetryMaxAttempts: 1, HTTPClient: eager})
 	}
 	identities := func() *iam.Client { return iamClientOf(endpoint, rootKey, rootSecret, "") }
 	dead := createQueue(t, asRoot(), "dead")
@@ -86,7 +86,7 @@ func TestMoveTaskKeepsItsRights(t *testing.T) {
 		send(t, asRoot(), dead, "x")
 	}
 	keys := userOf(t, identities(), "mover", movers("target"))
-	c := sqs.New(sqs.Options{BaseEndpoint: &endpoint, Region: region, Credentials: keys, RetryMaxAttempts: 1, HTTPClient: eager{}})
+	c := sqs.New(sqs.Options{BaseEndpoint: &endpoint, Region: region, Credentials: keys, RetryMaxAttempts: 1, HTTPClient: eager})
 	startMove(t, c, &sqs.StartMessageMoveTaskInput{SourceArn: aws.String(queueARN("dead")), DestinationArn: aws.String(queueARN("target")), MaxNumberOfMessagesPerSecond: aws.Int32(1)})
 	endpoint = restart()
 	setUser(t, identities(), "mover", movers("elsewhere"))
@@ -101,7 +101,7 @@ func TestFeedbackRoleIsPassed(t *testing.T) {
 	identities := iamClientOf(endpoint, "test", secretOf("test"), "")
 	topic := createTopic(t, topicsClient(endpoint), "told")
 	setter := userOf(t, identities, "setter", allow("*", "sns:*"))
-	c := sns.New(sns.Options{BaseEndpoint: &endpoint, Region: region, Credentials: setter, RetryMaxAttempts: 1, HTTPClient: eager{}})
+	c := sns.New(sns.Options{BaseEndpoint: &endpoint, Region: region, Credentials: setter, RetryMaxAttempts: 1, HTTPClient: eager})
 	const feedback = "arn:aws:iam::" + account + ":role/feedback"
 	set := func(attribute string) error {
 		_, err := c.SetTopicAttributes(t.Context(), &sns.SetTopicAttributesInput{TopicArn: &topic, AttributeName: &attribute, AttributeValue: aws.String(feedback)})

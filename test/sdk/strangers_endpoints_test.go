@@ -138,8 +138,8 @@ func TestStrangersToEndpoints(t *testing.T) {
 		"another account's administrator": {userOf(t, iamClientOf(endpoint, other, secretOf(other), ""), "mallory", allow("*", "*")), true},
 	} {
 		t.Run(who, func(t *testing.T) {
-			c := sns.New(sns.Options{BaseEndpoint: &endpoint, Region: region, Credentials: caller.keys, RetryMaxAttempts: 1, HTTPClient: eager{}})
-			h := firehose.New(firehose.Options{BaseEndpoint: &endpoint, Region: region, Credentials: caller.keys, RetryMaxAttempts: 1, HTTPClient: eager{}})
+			c := sns.New(sns.Options{BaseEndpoint: &endpoint, Region: region, Credentials: caller.keys, RetryMaxAttempts: 1, HTTPClient: eager})
+			h := firehose.New(firehose.Options{BaseEndpoint: &endpoint, Region: region, Credentials: caller.keys, RetryMaxAttempts: 1, HTTPClient: eager})
 			for name, f := range endpointsAttacks {
 				one, two := f(t.Context(), c, h, ours), f(t.Context(), c, h, absent)
 				if one == nil {

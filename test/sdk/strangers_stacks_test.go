@@ -144,7 +144,7 @@ func TestStrangersToStacks(t *testing.T) {
 		"another account's administrator": {userOf(t, iamClientOf(endpoint, other, secretOf(other), ""), "mallory", allow("*", "*")), true},
 	} {
 		t.Run(who, func(t *testing.T) {
-			theirs := cfn.New(cfn.Options{Region: region, BaseEndpoint: &endpoint, Credentials: caller.keys, RetryMaxAttempts: 1, HTTPClient: eager{}})
+			theirs := cfn.New(cfn.Options{Region: region, BaseEndpoint: &endpoint, Credentials: caller.keys, RetryMaxAttempts: 1, HTTPClient: eager})
 			for name, f := range stackAttacks {
 				one, two := f(ctx, theirs, ours), f(ctx, theirs, absent)
 				if one == nil {

@@ -48,11 +48,11 @@ type callerClients struct {
 
 func callersClients(endpoint string, who aws.CredentialsProvider) callerClients {
 	return callerClients{
-		sqs.New(sqs.Options{BaseEndpoint: &endpoint, Region: region, Credentials: who, RetryMaxAttempts: 1, HTTPClient: eager{}}),
-		sns.New(sns.Options{BaseEndpoint: &endpoint, Region: region, Credentials: who, RetryMaxAttempts: 1, HTTPClient: eager{}}),
-		lambda.New(lambda.Options{BaseEndpoint: &endpoint, Region: region, Credentials: who, RetryMaxAttempts: 1, HTTPClient: eager{}}),
-		cloudwatch.New(cloudwatch.Options{BaseEndpoint: &endpoint, Region: region, Credentials: who, RetryMaxAttempts: 1, HTTPClient: eager{}}),
-		cloudwatchlogs.New(cloudwatchlogs.Options{BaseEndpoint: &endpoint, Region: region, Credentials: who, RetryMaxAttempts: 1, HTTPClient: eager{}}),
+		sqs.New(sqs.Options{BaseEndpoint: &endpoint, Region: region, Credentials: who, RetryMaxAttempts: 1, HTTPClient: eager}),
+		sns.New(sns.Options{BaseEndpoint: &endpoint, Region: region, Credentials: who, RetryMaxAttempts: 1, HTTPClient: eager}),
+		lambda.New(lambda.Options{BaseEndpoint: &endpoint, Region: region, Credentials: who, RetryMaxAttempts: 1, HTTPClient: eager}),
+		cloudwatch.New(cloudwatch.Options{BaseEndpoint: &endpoint, Region: region, Credentials: who, RetryMaxAttempts: 1, HTTPClient: eager}),
+		cloudwatchlogs.New(cloudwatchlogs.Options{BaseEndpoint: &endpoint, Region: region, Credentials: who, RetryMaxAttempts: 1, HTTPClient: eager}),
 		iamAs(endpoint, who), stsAs(endpoint, who), kmsAs(endpoint, who),
 	}
 }

@@ -223,7 +223,7 @@ func TestAssumeRoleWithWebIdentity(t *testing.T) {
 		}
 		return all
 	}
-	s := sts.New(sts.Options{BaseEndpoint: &endpoint, Region: region, Credentials: aws.AnonymousCredentials{}, RetryMaxAttempts: 1, HTTPClient: eager{}})
+	s := sts.New(sts.Options{BaseEndpoint: &endpoint, Region: region, Credentials: aws.AnonymousCredentials{}, RetryMaxAttempts: 1, HTTPClient: eager})
 	ask := func(role *string, token string) (*sts.AssumeRoleWithWebIdentityOutput, error) {
 		return s.AssumeRoleWithWebIdentity(ctx, &sts.AssumeRoleWithWebIdentityInput{RoleArn: role, RoleSessionName: new("run"), WebIdentityToken: &token})
 	}

@@ -51,7 +51,7 @@ func TestEncryptedTopic(t *testing.T) {
 	users := iamClientOf(endpoint, account, secretOf(account), "")
 	must(users.CreateUser(t.Context(), &iam.CreateUserInput{UserName: aws.String("ann")}))(t)
 	access := must(users.CreateAccessKey(t.Context(), &iam.CreateAccessKeyInput{UserName: aws.String("ann")}))(t).AccessKey
-	ann := sns.New(sns.Options{BaseEndpoint: &endpoint, Region: region, Credentials: iamClientOf(endpoint, *access.AccessKeyId, *access.SecretAccessKey, "").Options().Credentials, RetryMaxAttempts: 1, HTTPClient: eager{}})
+	ann := sns.New(sns.Options{BaseEndpoint: &endpoint, Region: region, Credentials: iamClientOf(endpoint, *access.AccessKeyId, *access.SecretAccessKey, "").Options().Credentials, RetryMaxAttempts: 1, HTTPClient: eager})
 	allow := func(actions string) {
 		t.Helper()
 		must(users.PutUserPolicy(t.Context(), &iam.PutUserPolicyInput{

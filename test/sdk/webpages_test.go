@@ -232,7 +232,7 @@ type named struct{ host string }
 
 func (n named) Do(req *http.Request) (*http.Response, error) {
 	req.Host = n.host
-	return eager{}.Do(req)
+	return eager.Do(req)
 }
 
 // What people type, and links in messages.

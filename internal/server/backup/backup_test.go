@@ -34,6 +34,7 @@ import (
 	"godwit.dev/godwit/internal/server/backup"
 	"godwit.dev/godwit/internal/server/recovery"
 	"godwit.dev/godwit/internal/store/pebble"
+	"godwit.dev/godwit/test/sdkhttp"
 )
 
 const region = "us-east-1"
@@ -73,7 +74,7 @@ func start(t *testing.T, data string, change ...func(*config.Config)) *world {
 	})
 	t.Cleanup(stop)
 	w := &world{T: t, data: data, endpoint: "http://" + s.Addr().String(), stop: stop}
-	clients := aws.Config{Region: region, BaseEndpoint: &w.endpoint, RetryMaxAttempts: 1, Credentials: credentials.NewStaticCredentialsProvider("test", "test", "")}
+	clients := aws.Config{Region: region, BaseEndpoint: &w.endpoint, RetryMaxAttempts: 1, HTTPClient: sdkhttp.Of(http.DefaultClient), Credentials: credentials.NewStaticCredentialsProvider("test", "test", "")}
 	w.queues, w.topics = sqs.NewFromConfig(clients), sns.NewFromConfig(clients)
 	return w
 }

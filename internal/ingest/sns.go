@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"bytes"
 	"crypto"
 	"crypto/rsa"
 	"crypto/sha1" //nolint:gosec // SignatureVersion 1 of SNS
@@ -8,6 +9,7 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
+	"maps"
 	"net/url"
 	"regexp"
 	"slices"
@@ -47,6 +49,14 @@ func (n *FromSNS) IsConfirmation() bool { return n.Type == confirmation }
 // ofAWS matches the hosts of AWS's certificates, in all partitions.
 var ofAWS = regexp.MustCompile(`^sns\.[a-z0-9-]+\.amazonaws\.com(\.cn)?$`)
 
+// namesOfAWS matches the names in AWS's certificates, which differ by region. Source: the
+// SDK for Java 2, SnsHostProvider.
+var namesOfAWS = regexp.MustCompile(`^sns(-signing)?([.-][a-z0-9-]+)?\.amazonaws\.com(\.cn)?$`)
+
+// certificatePath matches the path of a certificate, of AWS and of Godwit. Other pages of the
+// same hosts can have text of strangers.
+var certificatePath = regexp.MustCompile(`^/SimpleNotificationService(-[A-Za-z0-9]+)?\.pem$`)
+
 // ReadSNS parses a post of SNS, and refuses one of another topic, or with a certificate from
 // a foreign host. Errors: *Refusal.
 func (c *Compiled) ReadSNS(body []byte) (*FromSNS, error) {
@@ -60,28 +70,48 @@ func (c *Compiled) ReadSNS(body []byte) (*FromSNS, error) {
 	if !slices.Contains(c.Verification.Topics, n.TopicARN) {
 		return nil, &Refusal{Forged, "The source takes nothing of this topic."}
 	}
-	if !c.allowed(n.SigningCertURL) {
+	if !c.allowedCertificate(n.SigningCertURL) {
 		return nil, &Refusal{Forged, "The certificate is not at one of the addresses that the source allows."}
 	}
-	if n.Type == confirmation && !c.allowed(n.SubscribeURL) {
+	if n.Type == confirmation && !c.allowedConfirmation(&n) {
 		return nil, &Refusal{Forged, "The confirmation is not at one of the addresses that the source allows."}
 	}
 	return &n, nil
 }
 
-// allowed reports whether a certificate's URL is one of SNS's.
-func (c *Compiled) allowed(address string) bool {
-	u, err := url.Parse(address)
-	if err != nil || u.User != nil || u.Fragment != "" {
-		return false
-	}
+// allowed reports whether an address is of a host of SNS.
+func (c *Compiled) allowed(u *url.URL) bool {
 	return u.Scheme == "https" && ofAWS.MatchString(u.Host) || slices.Contains(c.Verification.Origins, u.Scheme+"://"+u.Host)
 }
 
-// ParseCertificate parses a signing certificate in PEM form.
+// allowedCertificate reports whether an address is one of SNS's certificates: of nothing but
+// scheme, host and path.
+func (c *Compiled) allowedCertificate(address string) bool {
+	u, err := url.Parse(address)
+	return err == nil && c.allowed(u) && certificatePath.MatchString(u.Path) && u.Scheme+"://"+u.Host+u.Path == address
+}
+
+// allowedConfirmation reports whether the address to fetch does nothing but confirm the
+// subscription.
+func (c *Compiled) allowedConfirmation(n *FromSNS) bool {
+	u, err := url.Parse(n.SubscribeURL)
+	if err != nil || !c.allowed(u) || u.User != nil || u.Fragment != "" || u.Path != "" && u.Path != "/" {
+		return false
+	}
+	query, err := url.ParseQuery(u.RawQuery)
+	return err == nil && n.Token != "" && maps.EqualFunc(query,
+		map[string]string{"Action": "ConfirmSubscription", "TopicArn": n.TopicARN, "Token": n.Token},
+		func(given []string, want string) bool { return len(given) == 1 && given[0] == want })
+}
+
+// ParseCertificate parses what is at a SigningCertURL: a certificate in PEM form, and nothing
+// else.
 func ParseCertificate(text []byte) (*x509.Certificate, error) {
-	block, _ := pem.Decode(text)
-	if block == nil || block.Type != "CERTIFICATE" {
+	text = bytes.TrimSpace(text)
+	block, rest := pem.Decode(text)
+	// Decode skips what precedes the block.
+	if block == nil || block.Type != "CERTIFICATE" || len(rest) > 0 || !bytes.HasPrefix(text, []byte("-----BEGIN ")) ||
+		bytes.Count(text, []byte("-----BEGIN ")) != 1 {
 		return nil, &Refusal{Uncertified, "There is no certificate at SigningCertURL."}
 	}
 	cert, err := x509.ParseCertificate(block.Bytes)
@@ -91,12 +121,33 @@ func ParseCertificate(text []byte) (*x509.Certificate, error) {
 	return cert, nil
 }
 
+// issued reports whether a certificate is what its host has. AWS's are of AWS: its files lack the
+// intermediate certificate, so that a chain cannot be verified without fetching that too, and
+// what vouches for the content is TLS to AWS's host. Others sign their certificates themselves.
+func (c *Compiled) issued(n *FromSNS, cert *x509.Certificate) bool {
+	u, err := url.Parse(n.SigningCertURL)
+	if err != nil {
+		return false
+	}
+	if slices.Contains(c.Verification.Origins, u.Scheme+"://"+u.Host) {
+		return true
+	}
+	names := cert.DNSNames
+	if len(names) == 0 {
+		names = []string{cert.Subject.CommonName}
+	}
+	return slices.ContainsFunc(names, namesOfAWS.MatchString)
+}
+
 // VerifySNS verifies a result of ReadSNS with the certificate of SigningCertURL. Source: the
 // SNS developer guide, "Verifying the signatures of Amazon SNS messages". Errors: *Refusal.
 func (c *Compiled) VerifySNS(now time.Time, n *FromSNS, cert *x509.Certificate) error {
 	key, ok := cert.PublicKey.(*rsa.PublicKey)
 	if !ok || now.Before(cert.NotBefore) || now.After(cert.NotAfter) {
 		return &Refusal{Uncertified, "The certificate at SigningCertURL is not valid now."}
+	}
+	if !c.issued(n, cert) {
+		return &Refusal{Uncertified, "The certificate at SigningCertURL is not one of SNS."}
 	}
 	given, ok := decoded(n.Signature, inBase64)
 	if !ok {

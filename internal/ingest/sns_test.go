@@ -7,6 +7,7 @@ import (
 	"crypto/sha1" //nolint:gosec // SignatureVersion 1
 	"crypto/sha256"
 	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
@@ -26,16 +27,26 @@ func signer(t *testing.T) (*rsa.PrivateKey, *x509.Certificate) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: now.Add(-time.Hour), NotAfter: now.Add(24 * time.Hour)}
+	return key, certificate(t, key, "sns.amazonaws.com")
+}
+
+func certificate(t *testing.T, key *rsa.PrivateKey, name string) *x509.Certificate {
+	t.Helper()
+	cert, err := ingest.ParseCertificate(inPEM(t, key, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cert
+}
+
+func inPEM(t *testing.T, key *rsa.PrivateKey, name string) []byte {
+	t.Helper()
+	template := &x509.Certificate{Subject: pkix.Name{CommonName: name}, SerialNumber: big.NewInt(1), NotBefore: now.Add(-time.Hour), NotAfter: now.Add(24 * time.Hour)}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	if err != nil {
 		t.Fatal(err)
 	}
-	cert, err := ingest.ParseCertificate(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return key, cert
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }
 
 func notice(t *testing.T, key *rsa.PrivateKey, version string, change func(m map[string]string)) string {
@@ -119,5 +130,109 @@ func TestSNS(t *testing.T) {
 	}
 	if _, err := ingest.ParseCertificate([]byte(strings.Repeat("x", 100))); reason(err) != ingest.Uncertified {
 		t.Error(err)
+	}
+}
+
+// Pages of SNS's hosts that are not certificates have text of strangers, certificates included.
+func TestCertificatesOfSNSAreAtTheirPath(t *testing.T) {
+	key, _ := signer(t)
+	s := source(ingest.SNS)
+	s.Verification.Origins = []string{"http://127.0.0.1:4566"}
+	c := compile(t, s)
+	const aws = "https://sns.us-east-1.amazonaws.com"
+	for address, want := range map[string]ingest.Reason{
+		aws + "/SimpleNotificationService.pem":                                                         "",
+		aws + "/SimpleNotificationService-0123456789abcdef0123456789abcdef.pem":                        "",
+		"http://127.0.0.1:4566/SimpleNotificationService-0123456789abcdef0123456789abcdef.pem":         "",
+		aws + "/?Action=GetEndpointAttributes&EndpointArn=x":                                           ingest.Forged,
+		"http://127.0.0.1:4566/?Action=GetEndpointAttributes&EndpointArn=x":                            ingest.Forged,
+		"http://127.0.0.1:4566/SimpleNotificationService-0.pem?Action=GetEndpointAttributes":           ingest.Forged,
+		"http://127.0.0.1:4566/SimpleNotificationService-0.pem?":                                       ingest.Forged,
+		"http://127.0.0.1:4566/SimpleNotificationService-0.pem#x":                                      ingest.Forged,
+		"http://127.0.0.1:4566/SimpleNotificationService%2D0.pem":                                      ingest.Forged,
+		"http://127.0.0.1:4566/a/SimpleNotificationService-0.pem":                                      ingest.Forged,
+		"http://127.0.0.1:4566/SimpleNotificationService-0/../../000000000000/x.pem":                   ingest.Forged,
+		"http://127.0.0.1:4567/SimpleNotificationService-0123456789abcdef0123456789abcdef.pem":         ingest.Forged,
+		"http://x@127.0.0.1:4566/SimpleNotificationService-0123456789abcdef0123456789abcdef.pem":       ingest.Forged,
+		"http://127.0.0.1:4566/SimpleNotificationService-0123456789abcdef0123456789abcdef.pem\n/a.pem": ingest.Forged,
+	} {
+		_, err := c.ReadSNS([]byte(notice(t, key, "2", func(m map[string]string) { m["SigningCertURL"] = address })))
+		if got := reason(err); got != want {
+			t.Errorf("%s: %q, want %q", address, got, want)
+		}
+	}
+}
+
+func TestCertificatesOfSNSStandAlone(t *testing.T) {
+	key, _ := signer(t)
+	one := string(inPEM(t, key, "sns.amazonaws.com"))
+	for name, text := range map[string]string{"as it is": one, "in white space": "\n " + one + "\r\n\n"} {
+		if _, err := ingest.ParseCertificate([]byte(text)); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for name, text := range map[string]string{
+		"in a page": "<CustomUserData>\n" + one + "</CustomUserData>", "after text": "text\n" + one, "before text": one + "text",
+		"two": one + one, "after a broken one": "-----BEGIN CERTIFICATE-----\nx\n" + one,
+	} {
+		if _, err := ingest.ParseCertificate([]byte(text)); reason(err) != ingest.Uncertified {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestCertificatesOfAWSHaveItsNames(t *testing.T) {
+	key, _ := signer(t)
+	s := source(ingest.SNS)
+	s.Verification.Origins = []string{"http://127.0.0.1:4566"}
+	c := compile(t, s)
+	for _, test := range []struct {
+		origin, name string
+		want         ingest.Reason
+	}{
+		{"https://sns.us-east-1.amazonaws.com", "sns.amazonaws.com", ""},
+		{"https://sns.eu-south-1.amazonaws.com", "sns-signing.eu-south-1.amazonaws.com", ""},
+		{"https://sns.eu-west-1.amazonaws.com", "sns.eu-west-1.amazonaws.com", ""},
+		{"https://sns.cn-north-1.amazonaws.com.cn", "sns-cn-north-1.amazonaws.com.cn", ""},
+		{"https://sns.us-east-1.amazonaws.com", "example.org", ingest.Uncertified},
+		{"https://sns.us-east-1.amazonaws.com", "sns.amazonaws.com.example.org", ingest.Uncertified},
+		{"https://sns.us-east-1.amazonaws.com", "", ingest.Uncertified},
+		{"http://127.0.0.1:4566", "Godwit", ""}, // it signs its own
+	} {
+		n, err := c.ReadSNS([]byte(notice(t, key, "2", func(m map[string]string) {
+			m["SigningCertURL"] = test.origin + "/SimpleNotificationService-0.pem"
+		})))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := reason(c.VerifySNS(now, n, certificate(t, key, test.name))); got != test.want {
+			t.Errorf("%q at %s: %q, want %q", test.name, test.origin, got, test.want)
+		}
+	}
+}
+
+func TestConfirmationsOfSNSDoNothingElse(t *testing.T) {
+	key, _ := signer(t)
+	c := compile(t, source(ingest.SNS))
+	const base = "https://sns.us-east-1.amazonaws.com/?Action=ConfirmSubscription&TopicArn=" + topic + "&Token=0a"
+	for address, want := range map[string]ingest.Reason{
+		base:                                     "",
+		strings.Replace(base, "/?", "?", 1):      "",
+		base + "b":                               ingest.Forged,
+		base + "&Token=0b":                       ingest.Forged,
+		base + "&AuthenticateOnUnsubscribe=true": ingest.Forged,
+		base + "&x=%zz":                          ingest.Forged,
+		strings.Replace(base, "Confirm", "Un", 1):                         ingest.Forged,
+		strings.Replace(base, topic, topic+"2", 1):                        ingest.Forged,
+		strings.Replace(base, "/?", "/000000000000/q?", 1):                ingest.Forged,
+		"https://sns.us-east-1.amazonaws.com/":                            ingest.Forged,
+		"https://sns.us-east-1.amazonaws.com/?Action=ConfirmSubscription": ingest.Forged,
+	} {
+		_, err := c.ReadSNS([]byte(notice(t, key, "2", func(m map[string]string) {
+			m["Type"], m["Token"], m["SubscribeURL"] = "SubscriptionConfirmation", "0a", address
+		})))
+		if got := reason(err); got != want {
+			t.Errorf("%s: %q, want %q", address, got, want)
+		}
 	}
 }

@@ -87,6 +87,27 @@ func (d *document) find(p Pointer) json.RawMessage {
 	return bytes.TrimSpace(at)
 }
 
+// memberNames are the names of an object's outermost members, repeated ones too; ok is false if
+// it is not an object, or more than one value.
+func memberNames(object []byte) (names []string, ok bool) {
+	if !json.Valid(object) {
+		return nil, false
+	}
+	in := json.NewDecoder(bytes.NewReader(object))
+	if first, err := in.Token(); err != nil || first != json.Delim('{') {
+		return nil, false
+	}
+	for in.More() {
+		name, err := in.Token()
+		var value json.RawMessage
+		if err != nil || in.Decode(&value) != nil {
+			return nil, false
+		}
+		names = append(names, name.(string)) // so Token gives it in an object
+	}
+	return names, true
+}
+
 // index parses an array index: digits without a leading zero. "-" is past the end.
 func index(token string) (n int, ok bool) {
 	if token == "" || len(token) > 9 || len(token) > 1 && token[0] == '0' || slices.ContainsFunc([]byte(token), func(c byte) bool { return c < '0' || c > '9' }) {

@@ -236,3 +236,37 @@ func TestConfirmationsOfSNSDoNothingElse(t *testing.T) {
 		}
 	}
 }
+
+// What is verified is what becomes the message: names count in their case, and a signed member
+// may be there only once.
+func TestSignedMembersOfSNSOccurOnce(t *testing.T) {
+	key, _ := signer(t)
+	c := compile(t, source(ingest.SNS))
+	genuine := notice(t, key, "2", func(map[string]string) {})
+	if _, err := c.ReadSNS([]byte(genuine)); err != nil {
+		t.Fatal(err)
+	}
+	other := notice(t, key, "2", func(m map[string]string) { m["Extra"] = "x"; m["UnsubscribeURL"] = "x" })
+	if _, err := c.ReadSNS([]byte(other)); err != nil {
+		t.Error("with other members:", err)
+	}
+	rest := strings.TrimPrefix(genuine, "{")
+	for _, first := range []string{
+		`{"Message":"forged",`, `{"message":"forged",`, `{"MESSAGE":null,`, `{"\u004dessage":"forged",`, `{"messageid":"forged",`, `{"ſubject":"forged",`,
+		`{"Type":"Notification",`,
+	} {
+		if _, err := c.ReadSNS([]byte(first + rest)); reason(err) != ingest.Unsigned {
+			t.Errorf("%s: %v", first, err)
+		}
+		last := strings.TrimSuffix(genuine, "}") + "," + strings.Trim(first, "{,") + "}"
+		if _, err := c.ReadSNS([]byte(last)); reason(err) != ingest.Unsigned {
+			t.Errorf("%s at the end: %v", first, err)
+		}
+	}
+	renamed := strings.Replace(genuine, `"Message"`, `"message"`, 1)
+	for name, body := range map[string]string{"another case": renamed, "two values": genuine + "{}", "an array": "[" + genuine + "]"} {
+		if _, err := c.ReadSNS([]byte(body)); reason(err) != ingest.Unsigned {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -274,6 +274,50 @@ func TestFileIsCutShort(t *testing.T) {
 
 // A file that is full takes the first place among those that are kept; the oldest goes, a
 // line is never cut, and what was cut short by others is measured again.
+// A line that a full disk has cut short does not spoil the one after it.
+func TestFileGoesOnAfterAFullDisk(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.log")
+	if err := os.WriteFile(path, []byte("{}\n{\"cut\":"), 0o600); err != nil { // by a process that has ended
+		t.Fatal(err)
+	}
+	f, err := audit.OpenFile(path, audit.Bounds{}, clock.NewVirtual(at))
+	if err != nil {
+		t.Fatal(err)
+	}
+	full := false
+	audit.SetWrite(f, func(file *os.File, line []byte) (int, error) {
+		if !full {
+			return file.Write(line)
+		}
+		n, err := file.Write(line[:len(line)/2])
+		return n, errors.Join(err, errors.New("no space"))
+	})
+	write := func(text string, want bool) {
+		if err := f.Write(at, []byte(text)); (err == nil) != want {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	write("first", true)
+	full = true
+	write("lost", false)
+	write("lost, too", false)
+	full = false
+	write("second", true)
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if f, err = audit.OpenFile(path, audit.Bounds{}, clock.NewVirtual(at)); err != nil {
+		t.Fatal(err)
+	}
+	if write("third", true); f.Close() != nil {
+		t.Error("it cannot be closed")
+	}
+	text, err := os.ReadFile(path)
+	if want := "{}\n{\"cut\":\nfirst\nsecond\nthird\n"; err != nil || string(text) != want {
+		t.Errorf("%q, %v; want %q", text, err, want)
+	}
+}
+
 func TestFileIsBounded(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "audit.log")

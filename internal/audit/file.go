@@ -30,23 +30,45 @@ type File struct {
 	bounds Bounds
 	clock  clock.Clock
 	sync   func(*os.File) error
+	write  func(*os.File, []byte) (int, error)
 
 	mu      sync.Mutex
 	file    *os.File // nil: closed
 	pending bool     // a sync is due
+	broken  bool     // the file ends within a line
 	failed  error    // of the latest sync
 	full    error    // of the latest rotation
 }
 
 // OpenFile opens a file, or creates it. machine is the machine's clock.
 func OpenFile(path string, bounds Bounds, machine clock.Clock) (*File, error) {
-	f := &File{path: path, bounds: bounds, clock: machine, sync: (*os.File).Sync}
+	f := &File{path: path, bounds: bounds, clock: machine, sync: (*os.File).Sync, write: (*os.File).Write}
 	return f, f.open()
 }
 
 func (f *File) open() (err error) {
 	f.file, err = os.OpenFile(f.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err == nil {
+		f.broken = endsWithinLine(f.path)
+	}
 	return err
+}
+
+// endsWithinLine reports whether a file lacks its last line's end, as after a full disk. What
+// cannot be read, such as a pipe, does not.
+func endsWithinLine(path string) bool {
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() || info.Size() == 0 {
+		return false
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	var last [1]byte
+	_, err = file.ReadAt(last[:], info.Size()-1)
+	return err == nil && last[0] != '\n'
 }
 
 // Write appends a line.
@@ -71,7 +93,7 @@ func (f *File) Write(_ time.Time, line []byte) error {
 		f.failed = f.sync(before)
 		_ = before.Close()
 	}
-	if _, err := f.file.Write(append(slices.Clip(line), '\n')); err != nil {
+	if err := f.append(line); err != nil {
 		return err
 	}
 	if !f.pending {
@@ -79,6 +101,31 @@ func (f *File) Write(_ time.Time, line []byte) error {
 		f.clock.AfterFunc(SyncWithin, f.flush)
 	}
 	return nil
+}
+
+// append writes a line, whole or not at all; if that cannot be, the next begins on a new line.
+func (f *File) append(line []byte) error {
+	text := append(slices.Clip(line), '\n')
+	if f.broken {
+		text = append([]byte{'\n'}, text...)
+	}
+	n, err := f.write(f.file, text)
+	switch {
+	case err == nil:
+		f.broken = false
+	case n > 0 && f.takeBack(n) != nil:
+		f.broken = true
+	}
+	return err
+}
+
+// takeBack removes the last n bytes, as of a line that was not written whole.
+func (f *File) takeBack(n int) error {
+	info, err := f.file.Stat()
+	if err != nil {
+		return err
+	}
+	return f.file.Truncate(info.Size() - int64(n))
 }
 
 // flush syncs the written lines. Later lines do not wait for it, and have another sync.

@@ -13,8 +13,10 @@ import (
 	"godwit.dev/godwit/internal/function"
 )
 
-// maxAlias bounds the name of an alias, in characters.
-const maxAlias = 128
+const (
+	maxAlias   = 128 // characters of an alias's name
+	maxWeights = 1   // versions of an alias, beyond the first
+)
 
 func checkAlias(c *request.Constraints, name string, version, description *string, routing *AliasRoutingConfiguration) {
 	c.Length("name", &name, 1, maxAlias)
@@ -24,7 +26,7 @@ func checkAlias(c *request.Constraints, name string, version, description *strin
 	c.Length("functionVersion", version, 1, 1024)
 	c.Pattern("functionVersion", version, versionPattern)
 	c.Length("description", description, 0, maxDescription)
-	if routing == nil {
+	if routing == nil || len(routing.AdditionalVersionWeights) > maxWeights { // routing refuses more
 		return
 	}
 	for _, number := range slices.Sorted(maps.Keys(routing.AdditionalVersionWeights)) {
@@ -56,8 +58,8 @@ func routing(config *AliasRoutingConfiguration) (r function.Routing, err error) 
 	if config == nil || len(config.AdditionalVersionWeights) == 0 {
 		return r, nil
 	}
-	if len(config.AdditionalVersionWeights) > 1 {
-		return r, request.Invalid("Number of items in AdditionalVersionWeights cannot be greater than 1")
+	if len(config.AdditionalVersionWeights) > maxWeights {
+		return r, request.Invalid("Number of items in AdditionalVersionWeights cannot be greater than %d", maxWeights)
 	}
 	for version, weight := range config.AdditionalVersionWeights {
 		r = function.Routing{Version: version, Weight: weight}

@@ -74,10 +74,11 @@ func (s *configuring) check(c *request.Constraints) {
 		c.Length("loggingConfig.logGroup", l.LogGroup, 1, 512)
 		c.Pattern("loggingConfig.logGroup", l.LogGroup, logGroupPattern)
 	}
-	c.Count("architectures", s.Architectures, 1, 1)
-	for _, a := range s.Architectures {
-		if a != "x86_64" && a != "arm64" {
-			c.Add("architectures", "["+a+"]", "Member must satisfy constraint: [Member must satisfy enum value set: [x86_64, arm64]]")
+	if c.Count("architectures", s.Architectures, 1, 1) {
+		for _, a := range s.Architectures {
+			if a != "x86_64" && a != "arm64" {
+				c.Add("architectures", "["+a+"]", "Member must satisfy constraint: [Member must satisfy enum value set: [x86_64, arm64]]")
+			}
 		}
 	}
 }

@@ -232,6 +232,32 @@ func TestAliasesAndPermissions(t *testing.T) {
 	)
 }
 
+// TestLongRefused refuses what is too long with a short answer.
+func TestLongRefused(t *testing.T) {
+	a := newAsker(t)
+	weights, variables := make([]string, 20_000), make([]string, 20_000)
+	for i := range weights {
+		weights[i], variables[i] = fmt.Sprintf(`"v%d":2`, i), fmt.Sprintf(`"V%d":"x"`, i)
+	}
+	for _, c := range []struct {
+		operation, in, want string
+		most                int
+	}{
+		{"CreateAlias", `{"FunctionName":"f","Name":"a","FunctionVersion":"1","RoutingConfig":{"AdditionalVersionWeights":{` + strings.Join(weights, ",") + `}}}`, "cannot be greater than 1", 1000},
+		{"CreateFunction", created(t, "f", `,"Architectures":["x"`+strings.Repeat(`,"x"`, 20_000)+`]`), "less than or equal to 1", 1000},
+		{"CreateFunction", created(t, "f", `,"Environment":{"Variables":{"AA":"`+strings.Repeat("x", 1<<20)+`"}}`), `4KB limit. String measured: {"AA":"xx`, 17 << 10},
+		{"CreateFunction", created(t, "f", `,"Environment":{"Variables":{`+strings.Join(variables, ",")+`}}`), `4KB limit. String measured: {"V0":"x","V1"`, 17 << 10},
+	} {
+		text := ""
+		if _, err := a.Ask(c.operation, c.in); err != nil {
+			text = err.Error()
+		}
+		if !strings.Contains(text, c.want) || len(text) > c.most {
+			t.Errorf("%s: %.500s, %d bytes", c.operation, text, len(text))
+		}
+	}
+}
+
 func TestSettings(t *testing.T) {
 	a := newAsker(t)
 	a.run(

@@ -219,11 +219,12 @@ func (c changes) check() error {
 	if c.scaling != nil {
 		broken.Between("scalingConfig.maximumConcurrency", c.scaling.MaximumConcurrency, minMapped, maxMapped)
 	}
-	broken.Count("functionResponseTypes", c.responses, 0, 1)
-	for _, r := range c.responses {
-		broken.Enum("functionResponseTypes", &r, reportFailures)
+	if broken.Count("functionResponseTypes", c.responses, 0, 1) {
+		for _, r := range c.responses {
+			broken.Enum("functionResponseTypes", &r, reportFailures)
+		}
 	}
-	if c.filters != nil {
+	if c.filters != nil && len(c.filters.Filters) <= maxFilters { // apply refuses more
 		for _, f := range c.filters.Filters {
 			broken.Length("filterCriteria.filters.member.pattern", f.Pattern, 0, maxFilterSize)
 		}

@@ -147,6 +147,21 @@ func TestRefused(t *testing.T) {
 	a.Check("DeleteEventSourceMapping", `{"UUID":"none"}`, fault.ResourceNotFound, "")
 }
 
+// TestLongRefused refuses what is too long with a short answer.
+func TestLongRefused(t *testing.T) {
+	a, _ := newAsker(t)
+	const many = 20_000
+	for name, in := range map[string]string{
+		"response types": `"FunctionResponseTypes":["x"` + strings.Repeat(`,"x"`, many) + `]`,
+		"filters":        `"FilterCriteria":{"Filters":[{}` + strings.Repeat(`,{"Pattern":"`+strings.Repeat("x", 5000)+`"}`, 200) + `]}`,
+	} {
+		_, err := a.Ask("CreateEventSourceMapping", `{"EventSourceArn":"`+queue+`","FunctionName":"f",`+in+"}")
+		if err == nil || len(err.Error()) > 1000 {
+			t.Errorf("%s: %.200v, %d bytes", name, err, len(fmt.Sprint(err)))
+		}
+	}
+}
+
 // TestList pages through the account's mappings of a region, of a queue or a function.
 func TestList(t *testing.T) {
 	a, e := newAsker(t)

@@ -12,24 +12,32 @@ import (
 	"godwit.dev/godwit/internal/fault"
 )
 
-// Constraints collects the violated constraints of the model.
+// maxViolations bounds the violations of an error message, so that the items of a long list do
+// not make an answer that is a multiple of the request.
+const maxViolations = 32
+
+// Constraints collects the violated constraints of the model, the first maxViolations of them.
 type Constraints struct{ broken []string }
 
 // Add adds a violated constraint.
 func (c *Constraints) Add(member, value, constraint string, args ...any) {
-	c.broken = append(c.broken, fmt.Sprintf("Value '%s' at '%s' failed to satisfy constraint: %s", Shorten(value), member, fmt.Sprintf(constraint, args...)))
+	if len(c.broken) < maxViolations {
+		c.broken = append(c.broken, fmt.Sprintf("Value '%s' at '%s' failed to satisfy constraint: %s", Shorten(value), member, fmt.Sprintf(constraint, args...)))
+	}
 }
 
 // Lacks adds a missing member.
 func (c *Constraints) Lacks(member string) {
-	c.broken = append(c.broken, fmt.Sprintf("Value null at '%s' failed to satisfy constraint: Member must not be null", member))
+	if len(c.broken) < maxViolations {
+		c.broken = append(c.broken, fmt.Sprintf("Value null at '%s' failed to satisfy constraint: Member must not be null", member))
+	}
 }
 
 // Shorten truncates a value of a request for an error message.
-func Shorten(value string) string {
-	const most = 512
-	return fault.Excerpt(value, most, "...")
-}
+func Shorten(value string) string { return fault.Excerpt(value, maxShown, "...") }
+
+// maxShown bounds a value in an error message, in bytes.
+const maxShown = 512
 
 // Err is AWS's error ValidationFailed, or nil without a violation.
 func (c *Constraints) Err() error {
@@ -89,16 +97,34 @@ func (c *Constraints) Enum(member string, value *string, allowed ...string) {
 	}
 }
 
-// Count checks the number of items in a list.
-func (c *Constraints) Count(member string, items []string, least, most int) {
-	if items == nil {
-		return
+// Count checks the number of items in a list; ok says that it is right, so that the items are
+// worth a check of their own.
+func (c *Constraints) Count(member string, items []string, least, most int) (ok bool) {
+	switch {
+	case items == nil:
+	case len(items) < least:
+		c.Add(member, list(items), "Member must have length greater than or equal to %d", least)
+		return false
+	case len(items) > most:
+		c.Add(member, list(items), "Member must have length less than or equal to %d", most)
+		return false
 	}
-	if shown := "[" + strings.Join(items, ", ") + "]"; len(items) < least {
-		c.Add(member, shown, "Member must have length greater than or equal to %d", least)
-	} else if len(items) > most {
-		c.Add(member, shown, "Member must have length less than or equal to %d", most)
+	return true
+}
+
+// list is a list in an error message. Items that Shorten would cut off are left out.
+func list(items []string) string {
+	shown := []byte{'['}
+	for i, item := range items {
+		if len(shown) > maxShown {
+			break
+		}
+		if i > 0 {
+			shown = append(shown, ", "...)
+		}
+		shown = append(shown, item...)
 	}
+	return string(append(shown, ']'))
 }
 
 // Pattern is a pattern of the model.

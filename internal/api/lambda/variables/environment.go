@@ -32,6 +32,7 @@ func (e *Environment) UnmarshalJSON(text []byte) error {
 	if err := json.Unmarshal(in.Variables, &e.Variables); err != nil {
 		return err
 	}
+	seen := make(map[string]bool, len(e.Variables))
 	d := json.NewDecoder(bytes.NewReader(in.Variables))
 	for inside := false; ; {
 		token, err := d.Token()
@@ -39,7 +40,8 @@ func (e *Environment) UnmarshalJSON(text []byte) error {
 			return nil // the end of the object
 		}
 		if name, ok := token.(string); ok && inside {
-			if !slices.Contains(e.order, name) {
+			if !seen[name] {
+				seen[name] = true
 				e.order = append(e.order, name)
 			}
 			_, _ = d.Token() // the value
@@ -48,8 +50,10 @@ func (e *Environment) UnmarshalJSON(text []byte) error {
 	}
 }
 
-// maxEnvironment bounds the JSON of the variables, in bytes.
-const maxEnvironment = 4096
+const (
+	maxEnvironment = 4096     // bytes of the JSON of the variables
+	maxMeasured    = 16 << 10 // of these, in an error message
+)
 
 // reserved are the environment variables that Lambda sets.
 var reserved = []string{
@@ -81,7 +85,8 @@ func (e *Environment) Check() error {
 		measured = fastjson.AppendString(measured, e.Variables[name])
 	}
 	if measured = append(measured, '}'); len(measured) > maxEnvironment {
-		return fault.Newf(fault.InvalidParameter, "%sexceeded the 4KB limit. String measured: %s", prefix, measured)
+		return fault.Newf(fault.InvalidParameter, "%sexceeded the 4KB limit. String measured: %s", prefix,
+			fault.Excerpt(string(measured), maxMeasured, "..."))
 	}
 	return nil
 }

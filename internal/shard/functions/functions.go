@@ -159,11 +159,12 @@ func (e *Functions) withCode(ctx context.Context, fn arn.ARN, code *function.Cod
 		} else {
 			info, err = command(sh)
 		}
-		if err != nil && code.Upload != 0 {
-			sh.dropUploads(code.Upload)
-		}
 		return err
 	})
+	if err != nil && code.Upload != 0 { // also where ctx ended, so that the command did not run
+		sh := e.ShardOf(fn)
+		sh.View(func() { sh.dropUploads(code.Upload) })
+	}
 	return info, err
 }
 

@@ -2,7 +2,9 @@ package functions_test
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
+	"errors"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -288,6 +290,41 @@ func TestRefusedUploadsLeaveNothing(t *testing.T) {
 	}
 	if n := countUploads(t, e, shardtest.FunctionARN("g")); n != 0 && e.Topics.ShardOf(shardtest.FunctionARN("g")) != e.Topics.ShardOf(shardtest.FunctionARN("f")) {
 		t.Errorf("%d zips are kept of a refused function", n)
+	}
+}
+
+// An upload whose client hangs up once it is on the disk leaves nothing.
+func TestUploadsOfClientsThatHangUp(t *testing.T) {
+	s := shardtest.NewStore(t)
+	defer s.Close()
+	var hangUp atomic.Pointer[context.CancelFunc]
+	e := shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, s, func([]byte) {
+		if cancel := hangUp.Swap(nil); cancel != nil {
+			(*cancel)()
+		}
+	}), Clock: clock.NewVirtual(shardtest.Start)})
+	defer e.Close()
+	f, zip := shardtest.FunctionARN("f"), []byte("zip")
+	hungUp := func() context.Context {
+		ctx, cancel := context.WithCancel(t.Context())
+		t.Cleanup(cancel)
+		hangUp.Store(&cancel)
+		return ctx
+	}
+	if _, err := e.CreateFunction(hungUp(), shardtest.CreateFunction("f", zip), zip); !errors.Is(err, context.Canceled) {
+		t.Errorf("created: %v", err)
+	}
+	if n := countUploads(t, e, f); n != 0 {
+		t.Errorf("%d zips are kept of a function that was not created", n)
+	}
+	if _, err := e.CreateFunction(t.Context(), shardtest.CreateFunction("f", zip), zip); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.UpdateFunctionCode(hungUp(), function.Update{ARN: f, Code: &function.Code{}}, zip); !errors.Is(err, context.Canceled) {
+		t.Errorf("updated: %v", err)
+	}
+	if n := countUploads(t, e, f); n != 1 {
+		t.Errorf("%d zips are kept, want that of the function", n)
 	}
 }
 

@@ -87,9 +87,15 @@ func (d *document) find(p Pointer) json.RawMessage {
 	return bytes.TrimSpace(at)
 }
 
-// memberNames are the names of an object's outermost members, repeated ones too; ok is false if
+// member is a member of an object.
+type member struct {
+	name  string
+	value json.RawMessage
+}
+
+// membersOf are an object's outermost members in their order, repeated ones too; ok is false if
 // it is not an object, or more than one value.
-func memberNames(object []byte) (names []string, ok bool) {
+func membersOf(object []byte) (members []member, ok bool) {
 	if !json.Valid(object) {
 		return nil, false
 	}
@@ -103,9 +109,9 @@ func memberNames(object []byte) (names []string, ok bool) {
 		if err != nil || in.Decode(&value) != nil {
 			return nil, false
 		}
-		names = append(names, name.(string)) // so Token gives it in an object
+		members = append(members, member{name.(string), value}) // so Token gives it in an object
 	}
-	return names, true
+	return members, true
 }
 
 // index parses an array index: digits without a leading zero. "-" is past the end.

@@ -79,38 +79,28 @@ func (c *Compiled) ReadSNS(body []byte) (*FromSNS, error) {
 	return &n, nil
 }
 
-// read reads the members as Map does, by their exact names. It refuses a body in which one of
+// read reads the members by their exact names, as Map does. It refuses a body in which one of
 // them occurs twice, or in another case too: parsers differ in which of them they take.
 func (n *FromSNS) read(body []byte) bool {
-	var subject string
-	fields := map[string]*string{
-		"Type": &n.Type, "MessageId": &n.MessageID, "TopicArn": &n.TopicARN, "Subject": &subject, "Message": &n.Message,
+	fields := map[string]any{
+		"Type": &n.Type, "MessageId": &n.MessageID, "TopicArn": &n.TopicARN, "Subject": &n.Subject, "Message": &n.Message,
 		"Timestamp": &n.Timestamp, "Token": &n.Token, "SubscribeURL": &n.SubscribeURL,
 		"SignatureVersion": &n.SignatureVersion, "Signature": &n.Signature, "SigningCertURL": &n.SigningCertURL,
 	}
-	names, ok := memberNames(body)
+	members, ok := membersOf(body)
 	if !ok {
 		return false
 	}
-	seen := map[string]bool{}
-	for _, name := range names {
-		if fields[name] == nil || seen[name] {
-			for signed := range fields {
-				if strings.EqualFold(name, signed) {
-					return false
-				}
+	seen := make(map[string]bool, len(fields))
+	for _, m := range members {
+		for name, field := range fields {
+			if !strings.EqualFold(m.name, name) {
+				continue
 			}
-		}
-		seen[name] = true
-	}
-	d := document{raw: body}
-	for name, field := range fields {
-		value := d.find(Pointer{[]string{name}})
-		if value != nil && json.Unmarshal(value, field) != nil {
-			return false
-		}
-		if name == "Subject" && value != nil && value[0] != 'n' {
-			n.Subject = &subject
+			if m.name != name || seen[name] || json.Unmarshal(m.value, field) != nil {
+				return false
+			}
+			seen[name] = true
 		}
 	}
 	return true

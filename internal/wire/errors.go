@@ -56,6 +56,12 @@ var common = map[fault.Kind]errorShape{
 	fault.OptInRequired:               {Type: coral + "OptInRequired", Code: "OptInRequired", Status: http.StatusForbidden, Text: "The account or region is not served here."},
 }
 
+// tooLarge and tooLate are the errors for a body, of services whose types have no namespace.
+var (
+	tooLarge = errorShape{Type: "RequestEntityTooLargeException", Code: "RequestEntityTooLarge", Status: http.StatusRequestEntityTooLarge, Text: "The request is too large."}
+	tooLate  = errorShape{Type: "RequestTimeoutException", Code: "RequestTimeout", Status: http.StatusRequestTimeout, Text: "The request body did not arrive in time."}
+)
+
 // forbidden is the error for requests that the server refuses for all services.
 var forbidden = errorShape{Type: coral + "AccessDeniedException", Code: "AccessDenied", Status: http.StatusForbidden, Fixed: true}
 

@@ -41,8 +41,8 @@ var logsErrors = func() map[fault.Kind]errorShape {
 		fault.Throttled:             logsError("ThrottlingException", "Rate exceeded"),
 		fault.Unavailable:           unavailable,
 		fault.InsufficientStorage:   full,
-		fault.RequestTooLarge:       {Type: "RequestEntityTooLargeException", Code: "RequestEntityTooLarge", Status: http.StatusRequestEntityTooLarge, Text: "The request is too large."},
-		fault.RequestTimeout:        {Type: "RequestTimeoutException", Code: "RequestTimeout", Status: http.StatusRequestTimeout, Text: "The request body did not arrive in time."},
+		fault.RequestTooLarge:       tooLarge,
+		fault.RequestTimeout:        tooLate,
 	}
 	for _, kind := range fault.Kinds() {
 		if _, ok := own[kind]; !ok {

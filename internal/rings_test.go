@@ -53,6 +53,7 @@ var bases = []string{
 	"store/pebble/check", "store/pebble/files", "store/pebble/mark", "store/pebble/pace", "store/pebble/quarantine",
 	"shard/kernel", "shard/queues", "shard/transfer", "shard/backlog", "shard/topics", "shard/functions", // in this order, since no import is circular
 	"stack/document", "stack/parameter", "stack/sam", "stack/template", // in this order
+	"server/deploying/fit", "server/deploying/holder", "server/deploying/step", // in this order
 	"server/clustered/roster", "server/clustered/status", "server/clustered/nodeapi", "server/clustered/storecopy", "server/heap", "server/hold", "server/recovery", "server/resources", "cluster/ca", "cluster/record", "cluster/replog", "cluster/overlay", "cluster/replica", // in this order
 	"queue/fair", "queue/grouping", "queue/layout", "queue/leases", "queue/message", "queue/order", "queue/schedule",
 }

@@ -8,6 +8,7 @@ import (
 	"godwit.dev/godwit/internal/authorize"
 	"godwit.dev/godwit/internal/caller"
 	"godwit.dev/godwit/internal/server/deploying"
+	"godwit.dev/godwit/internal/server/deploying/step"
 	"godwit.dev/godwit/internal/server/drifting"
 	"godwit.dev/godwit/internal/server/operating"
 	"godwit.dev/godwit/internal/server/roles"
@@ -34,7 +35,7 @@ func may(deps Deps, s *state) func(who *caller.Caller, via, region string, need 
 // process ended.
 func deploy(deps Deps, s *state, answers *wire.Handler, gate *operating.Gate) {
 	acting := &roles.Service{Sessions: s.sessions, Principal: authorize.CloudFormation, Session: "AWSCloudFormation"}
-	var worker stacks.Worker = &deploying.Worker{Options: deploying.Options{
+	var worker stacks.Worker = &deploying.Worker{Options: step.Options{
 		Within: answers.Within, Acting: acting.Acting, URL: s.url, Stacks: s.stacks, Operating: gate.Within, Holds: s.stacks.Holds, May: may(deps, s),
 		Giving: s.stacks.Giving, Taking: s.stacks.Taking, Creates: s.stacks.Creates, Sources: sources.New(sources.Options{Module: s.sources, Account: deps.Config.Account}),
 	}}

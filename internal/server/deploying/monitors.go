@@ -9,31 +9,32 @@ import (
 	"godwit.dev/godwit/internal/api/cloudwatch"
 	"godwit.dev/godwit/internal/api/logs"
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/server/deploying/step"
 	"godwit.dev/godwit/internal/shard/stacks"
 	"godwit.dev/godwit/internal/stack"
 	"godwit.dev/godwit/internal/stack/resource"
 )
 
-func (w *work) alarmARN() string {
+func alarmARN(w *step.Work) string {
 	return arn.ARN{Service: "cloudwatch", Region: w.Region, Account: w.Account, Resource: "alarm:" + w.Target.Physical}.String()
 }
 
-func createAlarm(ctx context.Context, w *work) (made, error) {
+func createAlarm(ctx context.Context, w *step.Work) (step.Made, error) {
 	t, _ := resource.Find(w.Target.Type)
 	if name := w.Target.Physical; t.Named(w.Target.Properties) != "" && !w.Again {
-		found, err := ask[cloudwatch.DescribeAlarmsOutput](ctx, w, "monitoring", "DescribeAlarms", w.Region, &cloudwatch.DescribeAlarmsInput{AlarmNames: []string{name}})
+		found, err := step.Ask[cloudwatch.DescribeAlarmsOutput](ctx, w, "monitoring", "DescribeAlarms", w.Region, &cloudwatch.DescribeAlarmsInput{AlarmNames: []string{name}})
 		if err != nil {
-			return made{}, err
+			return step.Made{}, err
 		}
 		if len(found.MetricAlarms) > 0 {
-			return made{}, w.taken(name)
+			return step.Made{}, w.Taken(name)
 		}
 	}
 	return putAlarm(ctx, w)
 }
 
 // putAlarm makes an alarm, or gives it other settings: an operation that may be repeated.
-func putAlarm(ctx context.Context, w *work) (made, error) {
+func putAlarm(ctx context.Context, w *step.Work) (step.Made, error) {
 	properties := maps.Clone(w.Target.Properties)
 	properties["AlarmName"] = w.Target.Physical
 	if w.Action == stack.Update {
@@ -45,23 +46,23 @@ func putAlarm(ctx context.Context, w *work) (made, error) {
 		err = json.Unmarshal(document, in)
 	}
 	if err != nil {
-		return made{}, &handlerError{"Model validation failed: " + err.Error(), "InvalidRequest"}
+		return step.Made{}, &step.Error{Text: "Model validation failed: " + err.Error(), Code: "InvalidRequest"}
 	}
-	if _, err := ask[cloudwatch.PutMetricAlarmOutput](ctx, w, "monitoring", "PutMetricAlarm", w.Region, in); err != nil {
-		return made{}, err
+	if _, err := step.Ask[cloudwatch.PutMetricAlarmOutput](ctx, w, "monitoring", "PutMetricAlarm", w.Region, in); err != nil {
+		return step.Made{}, err
 	}
-	return made{w.Target.Physical, map[string]any{"Arn": w.alarmARN()}}, nil
+	return step.Made{Physical: w.Target.Physical, Attributes: map[string]any{"Arn": alarmARN(w)}}, nil
 }
 
-func updateAlarm(ctx context.Context, w *work) (made, error) {
-	is := made{w.Target.Physical, w.Target.Attributes}
+func updateAlarm(ctx context.Context, w *step.Work) (step.Made, error) {
+	is := step.Made{Physical: w.Target.Physical, Attributes: w.Target.Attributes}
 	if _, err := putAlarm(ctx, w); err != nil {
 		return is, err
 	}
-	set, gone := retagged(w.Now["Tags"], w.Target.Properties["Tags"])
-	own := w.alarmARN()
+	set, gone := step.Retagged(w.Now["Tags"], w.Target.Properties["Tags"])
+	own := alarmARN(w)
 	if len(gone) > 0 {
-		if _, err := ask[cloudwatch.UntagResourceOutput](ctx, w, "monitoring", "UntagResource", w.Region, &cloudwatch.UntagResourceInput{ResourceARN: &own, TagKeys: gone}); err != nil {
+		if _, err := step.Ask[cloudwatch.UntagResourceOutput](ctx, w, "monitoring", "UntagResource", w.Region, &cloudwatch.UntagResourceInput{ResourceARN: &own, TagKeys: gone}); err != nil {
 			return is, err
 		}
 	}
@@ -70,61 +71,61 @@ func updateAlarm(ctx context.Context, w *work) (made, error) {
 		for key, value := range set {
 			in.Tags = append(in.Tags, cloudwatch.Tag{Key: &key, Value: &value})
 		}
-		if _, err := ask[cloudwatch.TagResourceOutput](ctx, w, "monitoring", "TagResource", w.Region, in); err != nil {
+		if _, err := step.Ask[cloudwatch.TagResourceOutput](ctx, w, "monitoring", "TagResource", w.Region, in); err != nil {
 			return is, err
 		}
 	}
 	return is, nil
 }
 
-func deleteAlarm(ctx context.Context, w *work) error {
-	_, err := ask[cloudwatch.DeleteAlarmsOutput](ctx, w, "monitoring", "DeleteAlarms", w.Region, &cloudwatch.DeleteAlarmsInput{AlarmNames: []string{w.Target.Physical}})
+func deleteAlarm(ctx context.Context, w *step.Work) error {
+	_, err := step.Ask[cloudwatch.DeleteAlarmsOutput](ctx, w, "monitoring", "DeleteAlarms", w.Region, &cloudwatch.DeleteAlarmsInput{AlarmNames: []string{w.Target.Physical}})
 	if stacks.IsGone(err) {
 		return nil
 	}
 	return err
 }
 
-func (w *work) groupARN() string {
+func groupARN(w *step.Work) string {
 	return arn.LogGroup(w.Region, w.Account, w.Target.Physical).String()
 }
 
-func createLogGroup(ctx context.Context, w *work) (made, error) {
+func createLogGroup(ctx context.Context, w *step.Work) (step.Made, error) {
 	name, properties := w.Target.Physical, w.Target.Properties
-	in := &logs.CreateLogGroupInput{LogGroupName: name, Tags: tags(properties["Tags"])}
+	in := &logs.CreateLogGroupInput{LogGroupName: name, Tags: step.Tags(properties["Tags"])}
 	if len(in.Tags) == 0 {
 		in.Tags = nil
 	}
 	if class, ok := properties["LogGroupClass"]; ok {
-		of := text(class)
+		of := step.Text(class)
 		in.LogGroupClass = &of
 	}
 	if on, ok := properties["DeletionProtectionEnabled"].(bool); ok {
 		in.DeletionProtectionEnabled = &on
 	}
-	if _, err := ask[logs.Empty](ctx, w, "logs", "CreateLogGroup", w.Region, in); err != nil {
-		ours, found := w.groupMadeBefore(ctx, err)
+	if _, err := step.Ask[logs.Empty](ctx, w, "logs", "CreateLogGroup", w.Region, in); err != nil {
+		ours, found := groupMadeBefore(ctx, w, err)
 		if found != nil {
-			return made{}, found
+			return step.Made{}, found
 		}
 		if !ours {
-			return made{}, w.taken(name)
+			return step.Made{}, w.Taken(name)
 		}
 	}
-	return made{name, map[string]any{"Arn": w.groupARN() + ":*"}}, w.retain(ctx, properties["RetentionInDays"])
+	return step.Made{Physical: name, Attributes: map[string]any{"Arn": groupARN(w) + ":*"}}, retain(ctx, w, properties["RetentionInDays"])
 }
 
 // groupMadeBefore reports that a log group that is there was made by this very step, before
 // the process began; else it gives why there can be none.
-func (w *work) groupMadeBefore(ctx context.Context, why error) (bool, error) {
-	if !exists(why) {
+func groupMadeBefore(ctx context.Context, w *step.Work, why error) (bool, error) {
+	if !step.Exists(why) {
 		return false, why
 	}
 	if !w.Again {
 		return false, nil
 	}
 	name := w.Target.Physical
-	found, err := ask[logs.DescribeLogGroupsOutput](ctx, w, "logs", "DescribeLogGroups", w.Region, &logs.DescribeLogGroupsInput{LogGroupNamePrefix: &name})
+	found, err := step.Ask[logs.DescribeLogGroupsOutput](ctx, w, "logs", "DescribeLogGroups", w.Region, &logs.DescribeLogGroupsInput{LogGroupNamePrefix: &name})
 	if err != nil {
 		return false, err
 	}
@@ -137,25 +138,25 @@ func (w *work) groupMadeBefore(ctx context.Context, why error) (bool, error) {
 }
 
 // retain sets how long a log group's events are kept.
-func (w *work) retain(ctx context.Context, days any) error {
+func retain(ctx context.Context, w *step.Work, days any) error {
 	if days == nil {
 		return nil
 	}
-	n, err := strconv.Atoi(text(days))
+	n, err := strconv.Atoi(step.Text(days))
 	if err != nil {
-		return &handlerError{"RetentionInDays is no number", "InvalidRequest"}
+		return &step.Error{Text: "RetentionInDays is no number", Code: "InvalidRequest"}
 	}
-	_, err = ask[logs.Empty](ctx, w, "logs", "PutRetentionPolicy", w.Region, &logs.PutRetentionPolicyInput{LogGroupName: w.Target.Physical, RetentionInDays: &n})
+	_, err = step.Ask[logs.Empty](ctx, w, "logs", "PutRetentionPolicy", w.Region, &logs.PutRetentionPolicyInput{LogGroupName: w.Target.Physical, RetentionInDays: &n})
 	return err
 }
 
-func updateLogGroup(ctx context.Context, w *work) (made, error) {
-	is := made{w.Target.Physical, w.Target.Attributes}
+func updateLogGroup(ctx context.Context, w *step.Work) (step.Made, error) {
+	is := step.Made{Physical: w.Target.Physical, Attributes: w.Target.Attributes}
 	was, now := w.Now, w.Target.Properties
 	if before, after := was["RetentionInDays"], now["RetentionInDays"]; !resource.Same(before, after) {
-		err := w.retain(ctx, after)
+		err := retain(ctx, w, after)
 		if after == nil {
-			_, err = ask[logs.Empty](ctx, w, "logs", "DeleteRetentionPolicy", w.Region, &logs.GroupInput{LogGroupName: w.Target.Physical})
+			_, err = step.Ask[logs.Empty](ctx, w, "logs", "DeleteRetentionPolicy", w.Region, &logs.GroupInput{LogGroupName: w.Target.Physical})
 		}
 		if err != nil {
 			return is, err
@@ -164,56 +165,56 @@ func updateLogGroup(ctx context.Context, w *work) (made, error) {
 	if before, after := was["DeletionProtectionEnabled"], now["DeletionProtectionEnabled"]; !resource.Same(before, after) {
 		on, _ := after.(bool)
 		in := &logs.PutLogGroupDeletionProtectionInput{LogGroupIdentifier: w.Target.Physical, DeletionProtectionEnabled: &on}
-		if _, err := ask[logs.Empty](ctx, w, "logs", "PutLogGroupDeletionProtection", w.Region, in); err != nil {
+		if _, err := step.Ask[logs.Empty](ctx, w, "logs", "PutLogGroupDeletionProtection", w.Region, in); err != nil {
 			return is, err
 		}
 	}
-	set, gone := retagged(was["Tags"], now["Tags"])
+	set, gone := step.Retagged(was["Tags"], now["Tags"])
 	if len(gone) > 0 {
-		if _, err := ask[logs.Empty](ctx, w, "logs", "UntagResource", w.Region, &logs.UntagResourceInput{ResourceArn: w.groupARN(), TagKeys: gone}); err != nil {
+		if _, err := step.Ask[logs.Empty](ctx, w, "logs", "UntagResource", w.Region, &logs.UntagResourceInput{ResourceArn: groupARN(w), TagKeys: gone}); err != nil {
 			return is, err
 		}
 	}
 	if len(set) > 0 {
-		if _, err := ask[logs.Empty](ctx, w, "logs", "TagResource", w.Region, &logs.TagResourceInput{ResourceArn: w.groupARN(), Tags: set}); err != nil {
+		if _, err := step.Ask[logs.Empty](ctx, w, "logs", "TagResource", w.Region, &logs.TagResourceInput{ResourceArn: groupARN(w), Tags: set}); err != nil {
 			return is, err
 		}
 	}
 	return is, nil
 }
 
-func deleteLogGroup(ctx context.Context, w *work) error {
-	_, err := ask[logs.Empty](ctx, w, "logs", "DeleteLogGroup", w.Region, &logs.GroupInput{LogGroupName: w.Target.Physical})
+func deleteLogGroup(ctx context.Context, w *step.Work) error {
+	_, err := step.Ask[logs.Empty](ctx, w, "logs", "DeleteLogGroup", w.Region, &logs.GroupInput{LogGroupName: w.Target.Physical})
 	if stacks.IsGone(err) {
 		return nil
 	}
 	return err
 }
 
-func (w *work) logStream() *logs.StreamInput {
-	return &logs.StreamInput{LogGroupName: text(w.Target.Properties["LogGroupName"]), LogStreamName: w.Target.Physical}
+func logStream(w *step.Work) *logs.StreamInput {
+	return &logs.StreamInput{LogGroupName: step.Text(w.Target.Properties["LogGroupName"]), LogStreamName: w.Target.Physical}
 }
 
-func createLogStream(ctx context.Context, w *work) (made, error) {
-	in := w.logStream()
-	if _, err := ask[logs.Empty](ctx, w, "logs", "CreateLogStream", w.Region, in); err != nil {
-		if !exists(err) {
-			return made{}, err
+func createLogStream(ctx context.Context, w *step.Work) (step.Made, error) {
+	in := logStream(w)
+	if _, err := step.Ask[logs.Empty](ctx, w, "logs", "CreateLogStream", w.Region, in); err != nil {
+		if !step.Exists(err) {
+			return step.Made{}, err
 		}
-		found, other := ask[logs.DescribeLogStreamsOutput](ctx, w, "logs", "DescribeLogStreams", w.Region, &logs.DescribeLogStreamsInput{
+		found, other := step.Ask[logs.DescribeLogStreamsOutput](ctx, w, "logs", "DescribeLogStreams", w.Region, &logs.DescribeLogStreamsInput{
 			LogGroupName: &in.LogGroupName, LogStreamNamePrefix: &in.LogStreamName,
 		})
 		if other != nil {
-			return made{}, other
+			return step.Made{}, other
 		}
 		if len(found.LogStreams) == 0 || found.LogStreams[0].LogStreamName != in.LogStreamName || !w.Again || found.LogStreams[0].CreationTime < w.Began {
-			return made{}, w.taken(in.LogStreamName)
+			return step.Made{}, w.Taken(in.LogStreamName)
 		}
 	}
-	return made{physical: w.Target.Physical}, nil
+	return step.Made{Physical: w.Target.Physical}, nil
 }
 
-func deleteLogStream(ctx context.Context, w *work) error {
-	_, err := ask[logs.Empty](ctx, w, "logs", "DeleteLogStream", w.Region, w.logStream())
-	return unlessGone(err)
+func deleteLogStream(ctx context.Context, w *step.Work) error {
+	_, err := step.Ask[logs.Empty](ctx, w, "logs", "DeleteLogStream", w.Region, logStream(w))
+	return step.UnlessGone(err)
 }

@@ -8,21 +8,13 @@ import (
 	"strings"
 
 	"godwit.dev/godwit/internal/api/cloudformation"
-	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/server/deploying/step"
 	"godwit.dev/godwit/internal/shard/stacks"
 	"godwit.dev/godwit/internal/stack"
 )
 
-// Stacks is how steps look at the stacks that are nested in theirs.
-type Stacks interface {
-	Get(account, region, name string) (stacks.View, error)
-}
-
-// errUnderWay has a step be taken again: its stack is not complete yet.
-var errUnderWay = fault.New(fault.Unavailable, "The nested stack is under way.")
-
 // below has operations be steps of this stack.
-func (w *work) below(ctx context.Context) context.Context {
+func below(ctx context.Context, w *step.Work) context.Context {
 	return cloudformation.WithNesting(ctx, &cloudformation.Nesting{Parent: w.Stack, Root: w.Root, Depth: w.Depth + 1, By: w.By, Role: w.Role})
 }
 
@@ -30,9 +22,9 @@ func (w *work) below(ctx context.Context) context.Context {
 func nestedParameters(value any) (all []cloudformation.Parameter) {
 	given, _ := value.(map[string]any)
 	for key, value := range given {
-		of := text(value)
+		of := step.Text(value)
 		if _, ok := value.([]any); ok {
-			of = strings.Join(list(value), ",")
+			of = strings.Join(step.List(value), ",")
 		}
 		all = append(all, cloudformation.Parameter{ParameterKey: &key, ParameterValue: &of})
 	}
@@ -41,17 +33,17 @@ func nestedParameters(value any) (all []cloudformation.Parameter) {
 
 func nestedTags(value any) []cloudformation.Tag {
 	all := []cloudformation.Tag{}
-	for key, value := range tags(value) {
+	for key, value := range step.Tags(value) {
 		all = append(all, cloudformation.Tag{Key: key, Value: value})
 	}
 	return all
 }
 
 // outputs are what a nested stack gives the one around it.
-func outputs(v *stacks.View) made {
-	is := made{v.ID, map[string]any{}}
+func outputs(v *stacks.View) step.Made {
+	is := step.Made{Physical: v.ID, Attributes: map[string]any{}}
 	for _, o := range v.Outputs {
-		is.attributes["Outputs."+o.Key] = o.Value
+		is.Attributes["Outputs."+o.Key] = o.Value
 	}
 	return is
 }
@@ -60,63 +52,63 @@ func outputs(v *stacks.View) made {
 func embedded(v *stacks.View, verb string) error {
 	text := fmt.Sprintf("Embedded stack %s was not successfully %s", v.ID, verb)
 	if v.Reason != "" {
-		return &handlerError{text: text + ": " + v.Reason}
+		return &step.Error{Text: text + ": " + v.Reason}
 	}
-	return &handlerError{text: text + ". Currently in " + string(v.Status)}
+	return &step.Error{Text: text + ". Currently in " + string(v.Status)}
 }
 
-func createNested(ctx context.Context, w *work) (made, error) {
+func createNested(ctx context.Context, w *step.Work) (step.Made, error) {
 	name, properties := w.Target.Physical, w.Target.Properties
-	v, err := w.worker.Stacks.Get(w.Account, w.Region, name)
+	v, err := w.Options.Stacks.Get(w.Account, w.Region, name)
 	switch {
 	case errors.Is(err, stacks.ErrNone):
 		in := &cloudformation.CreateStackInput{
-			StackName: name, TemplateURL: optional(properties["TemplateURL"]), Parameters: nestedParameters(properties["Parameters"]),
-			Tags: nestedTags(properties["Tags"]), Capabilities: w.Capabilities, NotificationARNs: list(properties["NotificationARNs"]),
+			StackName: name, TemplateURL: step.Optional(properties["TemplateURL"]), Parameters: nestedParameters(properties["Parameters"]),
+			Tags: nestedTags(properties["Tags"]), Capabilities: w.Capabilities, NotificationARNs: step.List(properties["NotificationARNs"]),
 			ClientRequestToken: &w.Token, OnFailure: new(stack.OnFailureNothing),
 		}
 		if minutes, ok := properties["TimeoutInMinutes"]; ok {
-			n, err := strconv.Atoi(text(minutes))
+			n, err := strconv.Atoi(step.Text(minutes))
 			if err != nil {
-				return made{}, &handlerError{"TimeoutInMinutes is no number", "InvalidRequest"}
+				return step.Made{}, &step.Error{Text: "TimeoutInMinutes is no number", Code: "InvalidRequest"}
 			}
 			in.TimeoutInMinutes = &n
 		}
-		if _, err := ask[cloudformation.CreateStackOutput](w.below(ctx), w, "cloudformation", "CreateStack", w.Region, in); err != nil {
-			return made{}, err
+		if _, err := step.Ask[cloudformation.CreateStackOutput](below(ctx, w), w, "cloudformation", "CreateStack", w.Region, in); err != nil {
+			return step.Made{}, err
 		}
-		return made{}, errUnderWay
+		return step.Made{}, step.ErrUnderWay
 	case err != nil:
-		return made{}, err
+		return step.Made{}, err
 	case v.Parent != w.Stack || v.Token != w.Token:
-		return made{}, w.taken(name)
+		return step.Made{}, w.Taken(name)
 	case v.Status.Busy():
-		return made{}, errUnderWay
+		return step.Made{}, step.ErrUnderWay
 	case v.Status != stack.CreateComplete:
 		return outputs(&v), embedded(&v, "created")
 	}
 	return outputs(&v), nil
 }
 
-func updateNested(ctx context.Context, w *work) (made, error) {
+func updateNested(ctx context.Context, w *step.Work) (step.Made, error) {
 	own, properties := w.Target.Physical, w.Target.Properties
-	is := made{own, w.Target.Attributes}
-	v, err := w.worker.Stacks.Get(w.Account, w.Region, own)
+	is := step.Made{Physical: own, Attributes: w.Target.Attributes}
+	v, err := w.Options.Stacks.Get(w.Account, w.Region, own)
 	switch {
 	case errors.Is(err, stacks.ErrNone), err == nil && v.Status == stack.DeleteComplete:
-		return is, w.missing()
+		return is, w.Missing()
 	case err != nil:
 		return is, err
 	case v.Status.Busy():
-		return is, errUnderWay
+		return is, step.ErrUnderWay
 	case v.Token == w.Token && v.Status != stack.UpdateComplete:
 		return is, embedded(&v, "updated")
 	case v.Token == w.Token:
 		return outputs(&v), nil
 	}
-	_, err = ask[cloudformation.UpdateStackOutput](w.below(ctx), w, "cloudformation", "UpdateStack", w.Region, &cloudformation.UpdateStackInput{
-		StackName: own, TemplateURL: optional(properties["TemplateURL"]), Parameters: nestedParameters(properties["Parameters"]),
-		Tags: nestedTags(properties["Tags"]), Capabilities: w.Capabilities, NotificationARNs: list(properties["NotificationARNs"]), ClientRequestToken: &w.Token,
+	_, err = step.Ask[cloudformation.UpdateStackOutput](below(ctx, w), w, "cloudformation", "UpdateStack", w.Region, &cloudformation.UpdateStackInput{
+		StackName: own, TemplateURL: step.Optional(properties["TemplateURL"]), Parameters: nestedParameters(properties["Parameters"]),
+		Tags: nestedTags(properties["Tags"]), Capabilities: w.Capabilities, NotificationARNs: step.List(properties["NotificationARNs"]), ClientRequestToken: &w.Token,
 	})
 	switch {
 	case errors.Is(err, stacks.ErrNothing):
@@ -124,25 +116,25 @@ func updateNested(ctx context.Context, w *work) (made, error) {
 	case err != nil:
 		return is, err
 	}
-	return is, errUnderWay
+	return is, step.ErrUnderWay
 }
 
-func deleteNested(ctx context.Context, w *work) error {
+func deleteNested(ctx context.Context, w *step.Work) error {
 	own := w.Target.Physical
-	v, err := w.worker.Stacks.Get(w.Account, w.Region, own)
+	v, err := w.Options.Stacks.Get(w.Account, w.Region, own)
 	switch {
 	case errors.Is(err, stacks.ErrNone), err == nil && v.Status == stack.DeleteComplete:
 		return nil
 	case err != nil:
 		return err
 	case v.Status.Busy() && v.Status != stack.CreateInProgress && v.Status != stack.RollbackInProgress:
-		return errUnderWay
+		return step.ErrUnderWay
 	case v.Token == w.Token && v.Status == stack.DeleteFailed:
 		return embedded(&v, "deleted")
 	}
 	in := &cloudformation.DeleteStackInput{StackName: own, ClientRequestToken: &w.Token}
-	if _, err := ask[cloudformation.DeleteStackOutput](w.below(ctx), w, "cloudformation", "DeleteStack", w.Region, in); err != nil {
+	if _, err := step.Ask[cloudformation.DeleteStackOutput](below(ctx, w), w, "cloudformation", "DeleteStack", w.Region, in); err != nil {
 		return err
 	}
-	return errUnderWay
+	return step.ErrUnderWay
 }

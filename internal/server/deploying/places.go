@@ -7,17 +7,12 @@ import (
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/authorize"
+	"godwit.dev/godwit/internal/server/deploying/step"
 	"godwit.dev/godwit/internal/stack/parameter"
 )
 
-// keep leaves a resource as it is: nothing of it can change, or there is nothing of it but
-// its place in the template.
-func keep(_ context.Context, w *work) (made, error) {
-	return made{w.Target.Physical, w.Target.Attributes}, nil
-}
-
 // nothing deletes what there is nothing of.
-func nothing(context.Context, *work) error { return nil }
+func nothing(context.Context, *step.Work) error { return nil }
 
 // maxParameter bounds the value of a parameter, in bytes: that of AWS's standard tier.
 const maxParameter = 4096
@@ -30,16 +25,16 @@ var (
 )
 
 // putParameter makes or changes a parameter, of which there is nothing but what the stack knows.
-func putParameter(_ context.Context, w *work) (is made, err error) {
+func putParameter(_ context.Context, w *step.Work) (is step.Made, err error) {
 	name, properties := w.Target.Physical, w.Target.Properties
 	if w.Now != nil {
-		is = made{name, w.Target.Attributes}
+		is = step.Made{Physical: name, Attributes: w.Target.Attributes}
 	}
-	if err := w.mayParameter("ssm:PutParameter"); err != nil {
+	if err := mayParameter(w, "ssm:PutParameter"); err != nil {
 		return is, err
 	}
-	value, kind := text(properties["Value"]), text(properties["Type"])
-	refuse := func(why string) (made, error) { return is, &handlerError{why, "InvalidRequest"} }
+	value, kind := step.Text(properties["Value"]), step.Text(properties["Type"])
+	refuse := func(why string) (step.Made, error) { return is, &step.Error{Text: why, Code: "InvalidRequest"} }
 	switch {
 	case kind != "String" && kind != "StringList":
 		return refuse("#/Type: " + kind + " is not a valid enum value")
@@ -48,7 +43,7 @@ func putParameter(_ context.Context, w *work) (is made, err error) {
 	case value == "" || len(value) > maxParameter || !utf8.ValidString(value):
 		return refuse("Standard tier parameters support a maximum parameter value of 4096 characters.")
 	}
-	if pattern := text(properties["AllowedPattern"]); pattern != "" {
+	if pattern := step.Text(properties["AllowedPattern"]); pattern != "" {
 		allowed, _, err := parameter.Pattern(pattern)
 		if err != nil {
 			return refuse("The AllowedPattern is not a regular expression, or repeats too much.")
@@ -57,20 +52,22 @@ func putParameter(_ context.Context, w *work) (is made, err error) {
 			return refuse("Parameter value, cannot be validated against allowedPattern: " + pattern)
 		}
 	}
-	if w.Now == nil && w.worker.Holds != nil && w.worker.Holds(w.Task) {
-		return made{}, w.taken(name)
+	if w.Now == nil && w.Options.Holds != nil && w.Options.Holds(w.Task) {
+		return step.Made{}, w.Taken(name)
 	}
-	return made{name, map[string]any{"Type": kind, "Value": value}}, nil
+	return step.Made{Physical: name, Attributes: map[string]any{"Type": kind, "Value": value}}, nil
 }
 
 // deleteParameter deletes a parameter, which is gone with the resource.
-func deleteParameter(_ context.Context, w *work) error { return w.mayParameter("ssm:DeleteParameter") }
+func deleteParameter(_ context.Context, w *step.Work) error {
+	return mayParameter(w, "ssm:DeleteParameter")
+}
 
 // mayParameter refuses what who acts may not do with a parameter: no operation asks for it.
-func (w *work) mayParameter(action string) error {
-	if w.worker.May == nil {
+func mayParameter(w *step.Work, action string) error {
+	if w.Options.May == nil {
 		return nil
 	}
 	need := authorize.Need{Action: action, Resource: arn.Parameter(w.Region, w.Account, w.Target.Physical).String(), Account: w.Account}
-	return w.worker.May(w.by, w.via(), w.Region, &need)
+	return w.Options.May(w.Actor, w.Via(), w.Region, &need)
 }

@@ -20,6 +20,7 @@ import (
 	"godwit.dev/godwit/internal/caller"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/function"
+	"godwit.dev/godwit/internal/server/deploying/step"
 	"godwit.dev/godwit/internal/shard/stacks"
 	"godwit.dev/godwit/internal/stack"
 )
@@ -77,7 +78,7 @@ func given(in any) string {
 	return string(text)
 }
 
-func (f *fake) worker() *Worker { return &Worker{Options{Within: f.within, URL: endpoint}} }
+func (f *fake) worker() *Worker { return &Worker{step.Options{Within: f.within, URL: endpoint}} }
 
 func task(action stack.Action, kind, physical string, properties map[string]any) *stacks.Task {
 	return &stacks.Task{
@@ -88,7 +89,7 @@ func task(action stack.Action, kind, physical string, properties map[string]any)
 
 func TestEveryTypeOfResourcesIsTaken(t *testing.T) {
 	for kind, h := range handlers {
-		if h.create == nil || h.update == nil || h.remove == nil {
+		if h.Create == nil || h.Update == nil || h.Delete == nil {
 			t.Errorf("%s lacks a handler", kind)
 		}
 	}
@@ -121,9 +122,9 @@ func TestWhoAsks(t *testing.T) {
 				}
 				return role, nil
 			}
-			step := task(stack.Delete, "AWS::SQS::Queue", queueURL, nil)
-			step.By, step.Role = c.by, c.role
-			if o, later := w.Do(t.Context(), step); o.Reason != "" || later != 0 {
+			todo := task(stack.Delete, "AWS::SQS::Queue", queueURL, nil)
+			todo.By, todo.Role = c.by, c.role
+			if o, later := w.Do(t.Context(), todo); o.Reason != "" || later != 0 {
 				t.Fatalf("%+v, later %s", o, later)
 			}
 			call := f.calls[0]
@@ -147,10 +148,10 @@ func TestRoleThatCannotBeAssumed(t *testing.T) {
 	f := new(fake)
 	w := f.worker()
 	w.Acting = func(arn.ARN, string) (*caller.Caller, error) { return nil, fault.New(fault.NoSuchEntity, "") }
-	step := task(stack.Create, "AWS::SQS::Queue", "jobs", nil)
-	step.Role = "arn:aws:iam::111122223333:role/gone"
-	o, _ := w.Do(t.Context(), step)
-	if !strings.Contains(o.Reason, "Role "+step.Role+" is invalid or cannot be assumed") || !strings.Contains(o.Reason, "HandlerErrorCode: AccessDenied") || f.asked != nil {
+	todo := task(stack.Create, "AWS::SQS::Queue", "jobs", nil)
+	todo.Role = "arn:aws:iam::111122223333:role/gone"
+	o, _ := w.Do(t.Context(), todo)
+	if !strings.Contains(o.Reason, "Role "+todo.Role+" is invalid or cannot be assumed") || !strings.Contains(o.Reason, "HandlerErrorCode: AccessDenied") || f.asked != nil {
 		t.Errorf("%+v, asked %v", o, f.asked)
 	}
 }
@@ -162,9 +163,9 @@ func TestPutOff(t *testing.T) {
 		for try, want := range map[int]time.Duration{
 			0: 50 * time.Millisecond, 1: 100 * time.Millisecond, 5: 1600 * time.Millisecond, 7: 5 * time.Second, 19: 5 * time.Second, 20: 0,
 		} {
-			step := task(stack.Create, "AWS::SQS::Queue", "jobs", nil)
-			step.Try = try
-			o, later := f.worker().Do(t.Context(), step)
+			todo := task(stack.Create, "AWS::SQS::Queue", "jobs", nil)
+			todo.Try = try
+			o, later := f.worker().Do(t.Context(), todo)
 			if later != want || (o.Reason != "") != (want == 0) {
 				t.Errorf("%v, try %d: later %s, %+v; want %s", kind, try, later, o, want)
 			}
@@ -193,9 +194,9 @@ func TestReasons(t *testing.T) {
 		fault.InvalidParameter:  {400, "InvalidRequest"},
 	} {
 		f := &fake{answers: map[string]any{"CreateQueue": fault.New(kind, "because")}, described: "as SQS says"}
-		step := task(stack.Create, "AWS::SQS::Queue", "jobs", nil)
-		step.Try = maxTries
-		o, _ := f.worker().Do(t.Context(), step)
+		todo := task(stack.Create, "AWS::SQS::Queue", "jobs", nil)
+		todo.Try = maxTries
+		o, _ := f.worker().Do(t.Context(), todo)
 		if end := fmt.Sprintf(sign, want.status, want.code); !strings.HasPrefix(o.Reason, `Resource handler returned message: "as SQS says (Service: `) || !strings.HasSuffix(o.Reason, end) {
 			t.Errorf("%v: %s\nwant the end %s", kind, o.Reason, end)
 		}
@@ -215,7 +216,7 @@ func TestReasonOfAFaultInTheServer(t *testing.T) {
 }
 
 func TestCreateQueue(t *testing.T) {
-	f := &fake{answers: map[string]any{"CreateQueue": &sqs.CreateQueueOutput{QueueUrl: secure(endpoint) + "/" + account + "/jobs"}}}
+	f := &fake{answers: map[string]any{"CreateQueue": &sqs.CreateQueueOutput{QueueUrl: step.Secure(endpoint) + "/" + account + "/jobs"}}}
 	o, later := f.worker().Do(t.Context(), task(stack.Create, "AWS::SQS::Queue", "jobs", map[string]any{
 		"FifoQueue": false, "DelaySeconds": json.Number("5"), "RedrivePolicy": map[string]any{"maxReceiveCount": json.Number("3")},
 		"Tags": []any{map[string]any{"Key": "team", "Value": "a"}},
@@ -252,9 +253,9 @@ func TestCreateQueueThatIsThere(t *testing.T) {
 				"GetQueueAttributes": &sqs.GetQueueAttributesOutput{Attributes: map[string]string{"CreatedTimestamp": c.created}},
 				"CreateQueue":        &sqs.CreateQueueOutput{QueueUrl: queueURL},
 			}}
-			step := task(stack.Create, "AWS::SQS::Queue", "jobs", map[string]any{"QueueName": "jobs"})
-			step.Again, step.Began = c.again, began
-			o, _ := f.worker().Do(t.Context(), step)
+			todo := task(stack.Create, "AWS::SQS::Queue", "jobs", map[string]any{"QueueName": "jobs"})
+			todo.Again, todo.Began = c.again, began
+			o, _ := f.worker().Do(t.Context(), todo)
 			made := slices.ContainsFunc(f.asked, func(a string) bool { return strings.HasPrefix(a, "CreateQueue") })
 			if made == c.taken || strings.Contains(o.Reason, "already exists") != c.taken || strings.Contains(o.Reason, "HandlerErrorCode: AlreadyExists") != c.taken {
 				t.Errorf("%+v; asked %v", o, f.asked)
@@ -300,9 +301,9 @@ func TestUpdateQueue(t *testing.T) {
 			f := &fake{answers: map[string]any{
 				"SetQueueAttributes": &sqs.SetQueueAttributesOutput{}, "UntagQueue": &sqs.UntagQueueOutput{}, "TagQueue": &sqs.TagQueueOutput{},
 			}}
-			step := task(stack.Update, "AWS::SQS::Queue", queueURL, c.now)
-			step.Now = c.was
-			if o, later := f.worker().Do(t.Context(), step); o.Physical != queueURL || o.Reason != "" || later != 0 {
+			todo := task(stack.Update, "AWS::SQS::Queue", queueURL, c.now)
+			todo.Now = c.was
+			if o, later := f.worker().Do(t.Context(), todo); o.Physical != queueURL || o.Reason != "" || later != 0 {
 				t.Errorf("%+v, later %s", o, later)
 			}
 			if d := cmp.Diff(c.asked, f.asked); d != "" {
@@ -330,9 +331,9 @@ func TestQueuePolicies(t *testing.T) {
 		}
 		return &sqs.SetQueueAttributesOutput{}, nil
 	}}}
-	step := task(stack.Update, "AWS::SQS::QueuePolicy", "policy-1", map[string]any{"Queues": []any{"u/a", "u/b"}, "PolicyDocument": map[string]any{"Version": "2012-10-17"}})
-	step.Now = map[string]any{"Queues": []any{"u/b", "u/c", "u/gone"}}
-	if o, _ := f.worker().Do(t.Context(), step); o.Reason != "" || o.Physical != "policy-1" {
+	todo := task(stack.Update, "AWS::SQS::QueuePolicy", "policy-1", map[string]any{"Queues": []any{"u/a", "u/b"}, "PolicyDocument": map[string]any{"Version": "2012-10-17"}})
+	todo.Now = map[string]any{"Queues": []any{"u/b", "u/c", "u/gone"}}
+	if o, _ := f.worker().Do(t.Context(), todo); o.Reason != "" || o.Physical != "policy-1" {
 		t.Errorf("%+v", o)
 	}
 	const document = `{"Attributes":{"Policy":"{\"Version\":\"2012-10-17\"}"},"QueueUrl":"u/`
@@ -343,8 +344,8 @@ func TestQueuePolicies(t *testing.T) {
 	if d := cmp.Diff(want, f.asked); d != "" {
 		t.Errorf("-want +got:\n%s", d)
 	}
-	f.asked, step.Action = nil, stack.Delete
-	if o, _ := f.worker().Do(t.Context(), step); o.Reason != "" {
+	f.asked, todo.Action = nil, stack.Delete
+	if o, _ := f.worker().Do(t.Context(), todo); o.Reason != "" {
 		t.Errorf("%+v", o)
 	}
 	if d := cmp.Diff([]string{none("a"), none("b"), none("b"), none("c"), none("gone")}, f.asked); d != "" {

@@ -1,10 +1,11 @@
-package deploying
+package messaging
 
 import (
 	"context"
 	"reflect"
 
 	"godwit.dev/godwit/internal/api/firehose"
+	"godwit.dev/godwit/internal/server/deploying/step"
 	"godwit.dev/godwit/internal/shard/stacks"
 	"godwit.dev/godwit/internal/stack/resource"
 )
@@ -22,8 +23,8 @@ func streamTags(of map[string]string) (tags []firehose.Tag) {
 	return tags
 }
 
-func (w *work) streamNow(ctx context.Context) (*firehose.Description, error) {
-	found, err := ask[firehose.DescribeDeliveryStreamOutput](ctx, w, "firehose", "DescribeDeliveryStream", w.Region, &firehose.DescribeDeliveryStreamInput{DeliveryStreamName: w.Target.Physical})
+func streamNow(ctx context.Context, w *step.Work) (*firehose.Description, error) {
+	found, err := step.Ask[firehose.DescribeDeliveryStreamOutput](ctx, w, "firehose", "DescribeDeliveryStream", w.Region, &firehose.DescribeDeliveryStreamInput{DeliveryStreamName: w.Target.Physical})
 	if err != nil {
 		return nil, err
 	}
@@ -31,56 +32,56 @@ func (w *work) streamNow(ctx context.Context) (*firehose.Description, error) {
 }
 
 // streamChange calls an operation on the stream that answers nothing.
-func (w *work) streamChange(ctx context.Context, operation string, in any) error {
-	_, err := ask[firehose.Empty](ctx, w, "firehose", operation, w.Region, in)
+func streamChange(ctx context.Context, w *step.Work, operation string, in any) error {
+	_, err := step.Ask[firehose.Empty](ctx, w, "firehose", operation, w.Region, in)
 	return err
 }
 
-func createStream(ctx context.Context, w *work) (made, error) {
+func createStream(ctx context.Context, w *step.Work) (step.Made, error) {
 	name, properties := w.Target.Physical, w.Target.Properties
-	found, err := w.streamNow(ctx)
+	found, err := streamNow(ctx, w)
 	switch {
-	case err == nil && w.ownSince(found.CreateTimestamp):
-		return made{name, map[string]any{"Arn": found.DeliveryStreamARN}}, nil
+	case err == nil && w.OwnSince(found.CreateTimestamp):
+		return step.Made{Physical: name, Attributes: map[string]any{"Arn": found.DeliveryStreamARN}}, nil
 	case err == nil:
-		return made{}, w.taken(name)
+		return step.Made{}, w.Taken(name)
 	case !stacks.IsGone(err):
-		return made{}, err
+		return step.Made{}, err
 	}
 	in := &firehose.CreateDeliveryStreamInput{}
-	if err := fill(properties, in); err != nil {
-		return made{}, err
+	if err := step.Fill(properties, in); err != nil {
+		return step.Made{}, err
 	}
-	in.DeliveryStreamName, in.Tags = name, streamTags(tags(properties["Tags"]))
-	out, err := ask[firehose.CreateDeliveryStreamOutput](ctx, w, "firehose", "CreateDeliveryStream", w.Region, in)
+	in.DeliveryStreamName, in.Tags = name, streamTags(step.Tags(properties["Tags"]))
+	out, err := step.Ask[firehose.CreateDeliveryStreamOutput](ctx, w, "firehose", "CreateDeliveryStream", w.Region, in)
 	if err != nil {
-		return made{}, err
+		return step.Made{}, err
 	}
-	return made{name, map[string]any{"Arn": out.DeliveryStreamARN}}, nil
+	return step.Made{Physical: name, Attributes: map[string]any{"Arn": out.DeliveryStreamARN}}, nil
 }
 
-func updateStream(ctx context.Context, w *work) (made, error) {
+func updateStream(ctx context.Context, w *step.Work) (step.Made, error) {
 	name, was, now := w.Target.Physical, w.Now, w.Target.Properties
-	is := made{name, w.Target.Attributes}
-	if err := w.hinted(ctx, now["DirectPutSourceConfiguration"]); err != nil {
+	is := step.Made{Physical: name, Attributes: w.Target.Attributes}
+	if err := hinted(ctx, w, now["DirectPutSourceConfiguration"]); err != nil {
 		return is, err
 	}
-	if err := w.redirect(ctx, was, now); err != nil {
+	if err := redirect(ctx, w, was, now); err != nil {
 		return is, err
 	}
 	if before, after := was["DeliveryStreamEncryptionConfigurationInput"], now["DeliveryStreamEncryptionConfigurationInput"]; !resource.Same(before, after) {
-		if err := w.encryptStream(ctx, after); err != nil {
+		if err := encryptStream(ctx, w, after); err != nil {
 			return is, err
 		}
 	}
-	set, gone := retagged(was["Tags"], now["Tags"])
+	set, gone := step.Retagged(was["Tags"], now["Tags"])
 	if len(gone) > 0 {
-		if err := w.streamChange(ctx, "UntagDeliveryStream", &firehose.UntagDeliveryStreamInput{DeliveryStreamName: name, TagKeys: gone}); err != nil {
+		if err := streamChange(ctx, w, "UntagDeliveryStream", &firehose.UntagDeliveryStreamInput{DeliveryStreamName: name, TagKeys: gone}); err != nil {
 			return is, err
 		}
 	}
 	if len(set) > 0 {
-		if err := w.streamChange(ctx, "TagDeliveryStream", &firehose.TagDeliveryStreamInput{DeliveryStreamName: name, Tags: streamTags(set)}); err != nil {
+		if err := streamChange(ctx, w, "TagDeliveryStream", &firehose.TagDeliveryStreamInput{DeliveryStreamName: name, Tags: streamTags(set)}); err != nil {
 			return is, err
 		}
 	}
@@ -88,26 +89,26 @@ func updateStream(ctx context.Context, w *work) (made, error) {
 }
 
 // hinted refuses another hint of how much is to be expected, which does not change.
-func (w *work) hinted(ctx context.Context, as any) error {
+func hinted(ctx context.Context, w *step.Work, as any) error {
 	if as == nil {
 		return nil
 	}
 	in := &firehose.CreateDeliveryStreamInput{}
-	if err := fill(map[string]any{"DirectPutSourceConfiguration": as}, in); err != nil {
+	if err := step.Fill(map[string]any{"DirectPutSourceConfiguration": as}, in); err != nil {
 		return err
 	}
-	at, err := w.streamNow(ctx)
+	at, err := streamNow(ctx, w)
 	if err != nil {
 		return err
 	}
 	if at.Source == nil || !reflect.DeepEqual(at.Source.DirectPutSourceDescription, in.DirectPutSourceConfiguration) {
-		return notUpdatable("DirectPutSourceConfiguration")
+		return step.NotUpdatable("DirectPutSourceConfiguration")
 	}
 	return nil
 }
 
 // redirect changes where the stream delivers to.
-func (w *work) redirect(ctx context.Context, was, now map[string]any) error {
+func redirect(ctx context.Context, w *step.Work, was, now map[string]any) error {
 	change := map[string]any{}
 	for property, update := range destinations {
 		if to := now[property]; to != nil && !resource.Same(was[property], to) {
@@ -117,7 +118,7 @@ func (w *work) redirect(ctx context.Context, was, now map[string]any) error {
 	if len(change) == 0 {
 		return nil
 	}
-	at, err := w.streamNow(ctx)
+	at, err := streamNow(ctx, w)
 	if err != nil {
 		return err
 	}
@@ -125,10 +126,10 @@ func (w *work) redirect(ctx context.Context, was, now map[string]any) error {
 	if len(at.Destinations) > 0 {
 		in.DestinationId = at.Destinations[0].DestinationId
 	}
-	if err := fill(change, in); err != nil {
+	if err := step.Fill(change, in); err != nil {
 		return err
 	}
-	return w.streamChange(ctx, "UpdateDestination", in)
+	return streamChange(ctx, w, "UpdateDestination", in)
 }
 
 // bucketsOf is what updates call the buckets of destinations.
@@ -150,18 +151,18 @@ func renamed(object any, names map[string]string) any {
 	return to
 }
 
-func (w *work) encryptStream(ctx context.Context, as any) error {
+func encryptStream(ctx context.Context, w *step.Work, as any) error {
 	name := w.Target.Physical
 	if as == nil {
-		return w.streamChange(ctx, "StopDeliveryStreamEncryption", &firehose.StreamInput{DeliveryStreamName: name})
+		return streamChange(ctx, w, "StopDeliveryStreamEncryption", &firehose.StreamInput{DeliveryStreamName: name})
 	}
 	in := &firehose.StartDeliveryStreamEncryptionInput{DeliveryStreamName: name}
-	if err := fill(map[string]any{"DeliveryStreamEncryptionConfigurationInput": as}, in); err != nil {
+	if err := step.Fill(map[string]any{"DeliveryStreamEncryptionConfigurationInput": as}, in); err != nil {
 		return err
 	}
-	return w.streamChange(ctx, "StartDeliveryStreamEncryption", in)
+	return streamChange(ctx, w, "StartDeliveryStreamEncryption", in)
 }
 
-func deleteStream(ctx context.Context, w *work) error {
-	return unlessGone(w.streamChange(ctx, "DeleteDeliveryStream", &firehose.DeleteDeliveryStreamInput{DeliveryStreamName: w.Target.Physical}))
+func deleteStream(ctx context.Context, w *step.Work) error {
+	return step.UnlessGone(streamChange(ctx, w, "DeleteDeliveryStream", &firehose.DeleteDeliveryStreamInput{DeliveryStreamName: w.Target.Physical}))
 }

@@ -1,4 +1,4 @@
-package deploying
+package messaging
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 
 	"godwit.dev/godwit/internal/api/sns"
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/server/deploying/step"
 	"godwit.dev/godwit/internal/shard/stacks"
 	"godwit.dev/godwit/internal/stack/resource"
 	"godwit.dev/godwit/internal/topic"
@@ -29,49 +30,49 @@ func topicSettings(properties map[string]any) map[string]string {
 	set := map[string]string{}
 	for property := range topicAttributes {
 		if value, ok := properties[property]; ok {
-			set[property] = text(value)
+			set[property] = step.Text(value)
 		}
 	}
 	logging, _ := properties["DeliveryStatusLogging"].([]any)
 	for _, one := range logging {
 		one, _ := one.(map[string]any)
-		prefix := feedbackPrefixes[strings.ToLower(text(one["Protocol"]))]
+		prefix := feedbackPrefixes[strings.ToLower(step.Text(one["Protocol"]))]
 		for _, member := range []string{"SuccessFeedbackRoleArn", "FailureFeedbackRoleArn", "SuccessFeedbackSampleRate"} {
 			if value, ok := one[member]; ok {
-				set[prefix+member] = text(value)
+				set[prefix+member] = step.Text(value)
 			}
 		}
 	}
 	return set
 }
 
-func createTopic(ctx context.Context, w *work) (made, error) {
+func createTopic(ctx context.Context, w *step.Work) (step.Made, error) {
 	t, _ := resource.Find(w.Target.Type)
 	name, properties := w.Target.Physical, w.Target.Properties
 	own := arn.ARN{Service: "sns", Region: w.Region, Account: w.Account, Resource: name}.String()
 	if t.Named(properties) != "" && !w.Again {
-		_, err := ask[sns.GetTopicAttributesOutput](ctx, w, "sns", "GetTopicAttributes", w.Region, &sns.GetTopicAttributesInput{TopicArn: own})
+		_, err := step.Ask[sns.GetTopicAttributesOutput](ctx, w, "sns", "GetTopicAttributes", w.Region, &sns.GetTopicAttributesInput{TopicArn: own})
 		if err == nil {
-			return made{}, w.taken(own)
+			return step.Made{}, w.Taken(own)
 		}
 		if !stacks.IsGone(err) {
-			return made{}, err
+			return step.Made{}, err
 		}
 	}
-	in := &sns.CreateTopicInput{Name: &name, Attributes: topicSettings(properties), Tags: topicTags(tags(properties["Tags"]))}
+	in := &sns.CreateTopicInput{Name: &name, Attributes: topicSettings(properties), Tags: topicTags(step.Tags(properties["Tags"]))}
 	if on, _ := properties["FifoTopic"].(bool); on {
 		in.Attributes["FifoTopic"] = "true"
 	}
 	if policy, ok := properties["DataProtectionPolicy"]; ok {
-		document := text(policy)
+		document := step.Text(policy)
 		in.DataProtectionPolicy = &document
 	}
-	if _, err := ask[sns.CreateTopicOutput](ctx, w, "sns", "CreateTopic", w.Region, in); err != nil {
-		return made{}, err
+	if _, err := step.Ask[sns.CreateTopicOutput](ctx, w, "sns", "CreateTopic", w.Region, in); err != nil {
+		return step.Made{}, err
 	}
-	is := made{own, map[string]any{"TopicArn": own, "TopicName": name}}
+	is := step.Made{Physical: own, Attributes: map[string]any{"TopicArn": own, "TopicName": name}}
 	for _, s := range subscribed(properties) {
-		if err := w.subscribe(ctx, own, s); err != nil {
+		if err := subscribe(ctx, w, own, s); err != nil {
 			return is, err
 		}
 	}
@@ -92,20 +93,20 @@ func subscribed(properties map[string]any) (all []subscriber) {
 	items, _ := properties["Subscription"].([]any)
 	for _, item := range items {
 		item, _ := item.(map[string]any)
-		all = append(all, subscriber{text(item["Protocol"]), text(item["Endpoint"])})
+		all = append(all, subscriber{step.Text(item["Protocol"]), step.Text(item["Endpoint"])})
 	}
 	return all
 }
 
-func (w *work) subscribe(ctx context.Context, topicARN string, s subscriber) error {
-	_, err := ask[sns.SubscribeOutput](ctx, w, "sns", "Subscribe", w.Region, &sns.SubscribeInput{TopicArn: topicARN, Protocol: s.protocol, Endpoint: &s.endpoint})
+func subscribe(ctx context.Context, w *step.Work, topicARN string, s subscriber) error {
+	_, err := step.Ask[sns.SubscribeOutput](ctx, w, "sns", "Subscribe", w.Region, &sns.SubscribeInput{TopicArn: topicARN, Protocol: s.protocol, Endpoint: &s.endpoint})
 	return err
 }
 
 // unsubscribe takes away the subscriptions of a topic that it had by itself.
-func (w *work) unsubscribe(ctx context.Context, topicARN string, gone []subscriber) error {
+func unsubscribe(ctx context.Context, w *step.Work, topicARN string, gone []subscriber) error {
 	for token := (*string)(nil); len(gone) > 0; {
-		page, err := ask[sns.ListSubscriptionsByTopicOutput](ctx, w, "sns", "ListSubscriptionsByTopic", w.Region, &sns.ListSubscriptionsByTopicInput{TopicArn: topicARN, NextToken: token})
+		page, err := step.Ask[sns.ListSubscriptionsByTopicOutput](ctx, w, "sns", "ListSubscriptionsByTopic", w.Region, &sns.ListSubscriptionsByTopicInput{TopicArn: topicARN, NextToken: token})
 		if err != nil {
 			return err
 		}
@@ -113,7 +114,7 @@ func (w *work) unsubscribe(ctx context.Context, topicARN string, gone []subscrib
 			if !slices.Contains(gone, subscriber{s.Protocol, s.Endpoint}) || !strings.HasPrefix(s.SubscriptionArn, "arn:") {
 				continue
 			}
-			if _, err := ask[sns.UnsubscribeOutput](ctx, w, "sns", "Unsubscribe", w.Region, &sns.UnsubscribeInput{SubscriptionArn: s.SubscriptionArn}); err != nil && !stacks.IsGone(err) {
+			if _, err := step.Ask[sns.UnsubscribeOutput](ctx, w, "sns", "Unsubscribe", w.Region, &sns.UnsubscribeInput{SubscriptionArn: s.SubscriptionArn}); err != nil && !stacks.IsGone(err) {
 				return err
 			}
 		}
@@ -125,15 +126,15 @@ func (w *work) unsubscribe(ctx context.Context, topicARN string, gone []subscrib
 	return nil
 }
 
-func (w *work) setTopic(ctx context.Context, topicARN, name, value string) error {
+func setTopic(ctx context.Context, w *step.Work, topicARN, name, value string) error {
 	in := &sns.SetTopicAttributesInput{TopicArn: topicARN, AttributeName: name, AttributeValue: &value}
-	_, err := ask[sns.SetTopicAttributesOutput](ctx, w, "sns", "SetTopicAttributes", w.Region, in)
+	_, err := step.Ask[sns.SetTopicAttributesOutput](ctx, w, "sns", "SetTopicAttributes", w.Region, in)
 	return err
 }
 
-func updateTopic(ctx context.Context, w *work) (made, error) {
+func updateTopic(ctx context.Context, w *step.Work) (step.Made, error) {
 	own := w.Target.Physical
-	is := made{own, w.Target.Attributes}
+	is := step.Made{Physical: own, Attributes: w.Target.Attributes}
 	was, now := topicSettings(w.Now), topicSettings(w.Target.Properties)
 	for name := range was {
 		if _, ok := now[name]; !ok {
@@ -144,41 +145,41 @@ func updateTopic(ctx context.Context, w *work) (made, error) {
 		if before, ok := was[name]; ok && before == value {
 			continue
 		}
-		if err := w.setTopic(ctx, own, name, value); err != nil {
+		if err := setTopic(ctx, w, own, name, value); err != nil {
 			return is, err
 		}
 	}
 	if before, after := w.Now["DataProtectionPolicy"], w.Target.Properties["DataProtectionPolicy"]; !resource.Same(before, after) {
-		document := text(after)
+		document := step.Text(after)
 		in := &sns.PutDataProtectionPolicyInput{ResourceArn: own, DataProtectionPolicy: &document}
-		if _, err := ask[sns.PutDataProtectionPolicyOutput](ctx, w, "sns", "PutDataProtectionPolicy", w.Region, in); err != nil {
+		if _, err := step.Ask[sns.PutDataProtectionPolicyOutput](ctx, w, "sns", "PutDataProtectionPolicy", w.Region, in); err != nil {
 			return is, err
 		}
 	}
-	set, gone := retagged(w.Now["Tags"], w.Target.Properties["Tags"])
+	set, gone := step.Retagged(w.Now["Tags"], w.Target.Properties["Tags"])
 	if len(gone) > 0 {
-		if _, err := ask[sns.UntagResourceOutput](ctx, w, "sns", "UntagResource", w.Region, &sns.UntagResourceInput{ResourceArn: own, TagKeys: gone}); err != nil {
+		if _, err := step.Ask[sns.UntagResourceOutput](ctx, w, "sns", "UntagResource", w.Region, &sns.UntagResourceInput{ResourceArn: own, TagKeys: gone}); err != nil {
 			return is, err
 		}
 	}
 	if len(set) > 0 {
-		if _, err := ask[sns.TagResourceOutput](ctx, w, "sns", "TagResource", w.Region, &sns.TagResourceInput{ResourceArn: own, Tags: topicTags(set)}); err != nil {
+		if _, err := step.Ask[sns.TagResourceOutput](ctx, w, "sns", "TagResource", w.Region, &sns.TagResourceInput{ResourceArn: own, Tags: topicTags(set)}); err != nil {
 			return is, err
 		}
 	}
 	had, has := subscribed(w.Now), subscribed(w.Target.Properties)
 	for _, s := range has {
 		if !slices.Contains(had, s) {
-			if err := w.subscribe(ctx, own, s); err != nil {
+			if err := subscribe(ctx, w, own, s); err != nil {
 				return is, err
 			}
 		}
 	}
-	return is, w.unsubscribe(ctx, own, slices.DeleteFunc(had, func(s subscriber) bool { return slices.Contains(has, s) }))
+	return is, unsubscribe(ctx, w, own, slices.DeleteFunc(had, func(s subscriber) bool { return slices.Contains(has, s) }))
 }
 
-func deleteTopic(ctx context.Context, w *work) error {
-	_, err := ask[sns.DeleteTopicOutput](ctx, w, "sns", "DeleteTopic", w.Region, &sns.DeleteTopicInput{TopicArn: w.Target.Physical})
+func deleteTopic(ctx context.Context, w *step.Work) error {
+	_, err := step.Ask[sns.DeleteTopicOutput](ctx, w, "sns", "DeleteTopic", w.Region, &sns.DeleteTopicInput{TopicArn: w.Target.Physical})
 	if stacks.IsGone(err) {
 		return nil
 	}
@@ -187,24 +188,24 @@ func deleteTopic(ctx context.Context, w *work) error {
 
 // ruled are the topics that a policy is for.
 func ruled(properties map[string]any) []string {
-	if one := text(properties["TopicArn"]); one != "" {
+	if one := step.Text(properties["TopicArn"]); one != "" {
 		return []string{one}
 	}
-	return list(properties["Topics"])
+	return step.List(properties["Topics"])
 }
 
-func putTopicPolicy(ctx context.Context, w *work) (made, error) {
-	is := made{w.Target.Physical, map[string]any{"Id": w.Target.Physical}}
+func putTopicPolicy(ctx context.Context, w *step.Work) (step.Made, error) {
+	is := step.Made{Physical: w.Target.Physical, Attributes: map[string]any{"Id": w.Target.Physical}}
 	now := ruled(w.Target.Properties)
 	for _, own := range now {
-		if err := w.setTopic(ctx, own, "Policy", text(w.Target.Properties["PolicyDocument"])); err != nil {
+		if err := setTopic(ctx, w, own, "Policy", step.Text(w.Target.Properties["PolicyDocument"])); err != nil {
 			return is, err
 		}
 	}
-	for _, was := range w.earlier() {
+	for _, was := range w.Earlier() {
 		for _, own := range ruled(was) {
 			if !slices.Contains(now, own) {
-				if err := w.resetTopicPolicy(ctx, own); err != nil {
+				if err := resetTopicPolicy(ctx, w, own); err != nil {
 					return is, err
 				}
 			}
@@ -214,20 +215,20 @@ func putTopicPolicy(ctx context.Context, w *work) (made, error) {
 }
 
 // resetTopicPolicy gives a topic the policy that it has when it is made.
-func (w *work) resetTopicPolicy(ctx context.Context, own string) error {
+func resetTopicPolicy(ctx context.Context, w *step.Work, own string) error {
 	a, err := arn.Parse(own)
 	if err != nil {
 		return nil //nolint:nilerr // there is no such topic
 	}
-	if err := w.setTopic(ctx, own, "Policy", topic.DefaultPolicy(a)); err != nil && !stacks.IsGone(err) {
+	if err := setTopic(ctx, w, own, "Policy", topic.DefaultPolicy(a)); err != nil && !stacks.IsGone(err) {
 		return err
 	}
 	return nil
 }
 
-func deleteTopicPolicy(ctx context.Context, w *work) error {
+func deleteTopicPolicy(ctx context.Context, w *step.Work) error {
 	for _, own := range append(ruled(w.Target.Properties), ruled(w.Now)...) {
-		if err := w.resetTopicPolicy(ctx, own); err != nil {
+		if err := resetTopicPolicy(ctx, w, own); err != nil {
 			return err
 		}
 	}
@@ -247,37 +248,37 @@ var subscriptionAttributes = []struct{ name, otherwise string }{
 }
 
 // topicRegion is where a subscription's topic is.
-func topicRegion(w *work) string {
-	if a, err := arn.Parse(text(w.Target.Properties["TopicArn"])); err == nil && a.Region != "" {
+func topicRegion(w *step.Work) string {
+	if a, err := arn.Parse(step.Text(w.Target.Properties["TopicArn"])); err == nil && a.Region != "" {
 		return a.Region
 	}
 	return w.Region
 }
 
-func createSubscription(ctx context.Context, w *work) (made, error) {
+func createSubscription(ctx context.Context, w *step.Work) (step.Made, error) {
 	properties := w.Target.Properties
 	in := &sns.SubscribeInput{
-		TopicArn: text(properties["TopicArn"]), Protocol: text(properties["Protocol"]), ReturnSubscriptionArn: true, Attributes: map[string]string{},
+		TopicArn: step.Text(properties["TopicArn"]), Protocol: step.Text(properties["Protocol"]), ReturnSubscriptionArn: true, Attributes: map[string]string{},
 	}
 	if endpoint, ok := properties["Endpoint"]; ok {
-		to := text(endpoint)
+		to := step.Text(endpoint)
 		in.Endpoint = &to
 	}
 	for _, a := range subscriptionAttributes {
 		if value, ok := properties[a.name]; ok {
-			in.Attributes[a.name] = text(value)
+			in.Attributes[a.name] = step.Text(value)
 		}
 	}
-	out, err := ask[sns.SubscribeOutput](ctx, w, "sns", "Subscribe", topicRegion(w), in)
+	out, err := step.Ask[sns.SubscribeOutput](ctx, w, "sns", "Subscribe", topicRegion(w), in)
 	if err != nil {
-		return made{}, err
+		return step.Made{}, err
 	}
-	return made{out.SubscriptionArn, map[string]any{"Arn": out.SubscriptionArn}}, nil
+	return step.Made{Physical: out.SubscriptionArn, Attributes: map[string]any{"Arn": out.SubscriptionArn}}, nil
 }
 
-func updateSubscription(ctx context.Context, w *work) (made, error) {
+func updateSubscription(ctx context.Context, w *step.Work) (step.Made, error) {
 	own := w.Target.Physical
-	is := made{own, w.Target.Attributes}
+	is := step.Made{Physical: own, Attributes: w.Target.Attributes}
 	for _, a := range subscriptionAttributes {
 		was, now := w.Now[a.name], w.Target.Properties[a.name]
 		if resource.Same(was, now) {
@@ -285,12 +286,12 @@ func updateSubscription(ctx context.Context, w *work) (made, error) {
 		}
 		value := a.otherwise
 		if now != nil {
-			value = text(now)
+			value = step.Text(now)
 		}
 		in := &sns.SetSubscriptionAttributesInput{SubscriptionArn: own, AttributeName: a.name, AttributeValue: &value}
-		if _, err := ask[sns.SetSubscriptionAttributesOutput](ctx, w, "sns", "SetSubscriptionAttributes", topicRegion(w), in); err != nil {
+		if _, err := step.Ask[sns.SetSubscriptionAttributesOutput](ctx, w, "sns", "SetSubscriptionAttributes", topicRegion(w), in); err != nil {
 			if stacks.IsGone(err) {
-				return is, w.missing()
+				return is, w.Missing()
 			}
 			return is, err
 		}
@@ -298,8 +299,8 @@ func updateSubscription(ctx context.Context, w *work) (made, error) {
 	return is, nil
 }
 
-func deleteSubscription(ctx context.Context, w *work) error {
-	_, err := ask[sns.UnsubscribeOutput](ctx, w, "sns", "Unsubscribe", topicRegion(w), &sns.UnsubscribeInput{SubscriptionArn: w.Target.Physical})
+func deleteSubscription(ctx context.Context, w *step.Work) error {
+	_, err := step.Ask[sns.UnsubscribeOutput](ctx, w, "sns", "Unsubscribe", topicRegion(w), &sns.UnsubscribeInput{SubscriptionArn: w.Target.Physical})
 	if stacks.IsGone(err) {
 		return nil
 	}

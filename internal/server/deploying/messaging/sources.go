@@ -1,4 +1,4 @@
-package deploying
+package messaging
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"godwit.dev/godwit/internal/api/operator/rest"
 	"godwit.dev/godwit/internal/api/operator/sources"
 	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/server/deploying/step"
 )
 
 // The operations of the operator API that make sources, and delete them.
@@ -19,12 +20,12 @@ var (
 )
 
 // operate carries out an operation of the operator API.
-func (w *work) operate(ctx context.Context, op *rest.Operation, resource string, do func(s *sources.Sources, call *rest.Call) error) error {
-	s := w.worker.Sources
+func operate(ctx context.Context, w *step.Work, op *rest.Operation, resource string, do func(s *sources.Sources, call *rest.Call) error) error {
+	s := w.Options.Sources
 	if s == nil || s.Account != w.Account {
-		return &handlerError{"Sources are of the server's own account.", "InvalidRequest"}
+		return &step.Error{Text: "Sources are of the server's own account.", Code: "InvalidRequest"}
 	}
-	call, err := w.worker.Operating(ctx, w.by, op, resource)
+	call, err := w.Options.Operating(ctx, w.Actor, op, resource)
 	if err == nil {
 		err = do(s, call)
 		if call.Ended != nil {
@@ -40,21 +41,21 @@ func (w *work) operate(ctx context.Context, op *rest.Operation, resource string,
 	if !ok {
 		code = "InvalidRequest"
 	}
-	return &handlerError{refused.Text, code}
+	return &step.Error{Text: refused.Text, Code: code}
 }
 
-func createSource(ctx context.Context, w *work) (made, error) {
-	if s := w.worker.Sources; s != nil && s.Account == w.Account {
+func createSource(ctx context.Context, w *step.Work) (step.Made, error) {
+	if s := w.Options.Sources; s != nil && s.Account == w.Account {
 		found, err := s.Get(ctx, nil, &sources.OneSource{Name: w.Target.Physical})
 		if err == nil && (!w.Again || found.CreatedAt == nil || found.CreatedAt.UnixMilli() < w.Began) {
-			return made{}, w.taken(w.Target.Physical)
+			return step.Made{}, w.Taken(w.Target.Physical)
 		}
 	}
 	return writeSource(ctx, w)
 }
 
 // writeSource makes a source, or has it as properties say.
-func writeSource(ctx context.Context, w *work) (is made, err error) {
+func writeSource(ctx context.Context, w *step.Work) (is step.Made, err error) {
 	properties := w.Target.Properties
 	in := &sources.PutSource{}
 	given := map[string]any{
@@ -62,28 +63,28 @@ func writeSource(ctx context.Context, w *work) (is made, err error) {
 		"Limits": properties["Limits"], "Paused": properties["Paused"], "Secrets": properties["Secrets"],
 	}
 	if w.Now != nil {
-		is = made{w.Target.Physical, w.Target.Attributes}
+		is = step.Made{Physical: w.Target.Physical, Attributes: w.Target.Attributes}
 	}
-	if err := fill(given, in); err != nil {
+	if err := step.Fill(given, in); err != nil {
 		return is, err
 	}
 	in.Name = w.Target.Physical
-	err = w.operate(ctx, &putSource, in.Target, func(s *sources.Sources, call *rest.Call) error {
+	err = operate(ctx, w, &putSource, in.Target, func(s *sources.Sources, call *rest.Call) error {
 		out, err := s.Put(ctx, call, in)
 		if err == nil {
-			is = made{in.Name, map[string]any{"Owner": out.Owner, "Path": out.Path}}
+			is = step.Made{Physical: in.Name, Attributes: map[string]any{"Owner": out.Owner, "Path": out.Path}}
 		}
 		return err
 	})
 	return is, err
 }
 
-func deleteSource(ctx context.Context, w *work) error {
-	err := w.operate(ctx, &dropSource, "", func(s *sources.Sources, call *rest.Call) error {
+func deleteSource(ctx context.Context, w *step.Work) error {
+	err := operate(ctx, w, &dropSource, "", func(s *sources.Sources, call *rest.Call) error {
 		_, err := s.Delete(ctx, call, &sources.ChangeSource{Name: w.Target.Physical})
 		return err
 	})
-	if refused, ok := errors.AsType[*handlerError](err); ok && refused.code == "NotFound" {
+	if refused, ok := errors.AsType[*step.Error](err); ok && refused.Code == "NotFound" {
 		return nil
 	}
 	return err

@@ -1,4 +1,4 @@
-package deploying
+package messaging
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 
 	"godwit.dev/godwit/internal/api/sqs"
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/server/deploying/step"
 	"godwit.dev/godwit/internal/shard/stacks"
 	"godwit.dev/godwit/internal/stack/resource"
 )
@@ -22,22 +23,22 @@ var queueDefaults = map[string]string{
 	"SqsManagedSseEnabled": "true", "VisibilityTimeout": "30",
 }
 
-func createQueue(ctx context.Context, w *work) (made, error) {
+func createQueue(ctx context.Context, w *step.Work) (step.Made, error) {
 	t, _ := resource.Find(w.Target.Type)
 	name, properties := w.Target.Physical, w.Target.Properties
 	if t.Named(properties) != "" {
-		there, err := w.queueMadeBefore(ctx, name)
+		there, err := queueMadeBefore(ctx, w, name)
 		if err != nil && !stacks.IsGone(err) {
-			return made{}, err
+			return step.Made{}, err
 		}
 		if there {
-			return made{}, w.taken(name)
+			return step.Made{}, w.Taken(name)
 		}
 	}
-	in := &sqs.CreateQueueInput{QueueName: &name, Attributes: map[string]string{}, Tags: tags(properties["Tags"])}
+	in := &sqs.CreateQueueInput{QueueName: &name, Attributes: map[string]string{}, Tags: step.Tags(properties["Tags"])}
 	for property := range queueDefaults {
 		if value, ok := properties[property]; ok {
-			in.Attributes[property] = text(value)
+			in.Attributes[property] = step.Text(value)
 		}
 	}
 	if in.Attributes["FifoQueue"] == "false" { // which SQS does not take
@@ -46,29 +47,29 @@ func createQueue(ctx context.Context, w *work) (made, error) {
 	if len(in.Tags) == 0 {
 		in.Tags = nil
 	}
-	out, err := ask[sqs.CreateQueueOutput](ctx, w, "sqs", "CreateQueue", w.Region, in)
+	out, err := step.Ask[sqs.CreateQueueOutput](ctx, w, "sqs", "CreateQueue", w.Region, in)
 	if err != nil {
-		return made{}, err
+		return step.Made{}, err
 	}
 	link := out.QueueUrl
-	if rest, ok := strings.CutPrefix(link, secure(w.worker.URL)); ok {
-		link = w.worker.URL + rest
+	if rest, ok := strings.CutPrefix(link, step.Secure(w.Options.URL)); ok {
+		link = w.Options.URL + rest
 	}
-	return made{link, map[string]any{
+	return step.Made{Physical: link, Attributes: map[string]any{
 		"Arn": arn.ARN{Service: "sqs", Region: w.Region, Account: w.Account, Resource: name}.String(), "QueueName": name, "QueueUrl": link,
 	}}, nil
 }
 
 // queueMadeBefore reports that there is a queue of a name that this step has not made.
-func (w *work) queueMadeBefore(ctx context.Context, name string) (bool, error) {
-	found, err := ask[sqs.GetQueueUrlOutput](ctx, w, "sqs", "GetQueueUrl", w.Region, &sqs.GetQueueUrlInput{QueueName: name})
+func queueMadeBefore(ctx context.Context, w *step.Work, name string) (bool, error) {
+	found, err := step.Ask[sqs.GetQueueUrlOutput](ctx, w, "sqs", "GetQueueUrl", w.Region, &sqs.GetQueueUrlInput{QueueName: name})
 	if err != nil {
 		return false, err
 	}
 	if !w.Again {
 		return true, nil
 	}
-	is, err := ask[sqs.GetQueueAttributesOutput](ctx, w, "sqs", "GetQueueAttributes", w.Region, &sqs.GetQueueAttributesInput{
+	is, err := step.Ask[sqs.GetQueueAttributesOutput](ctx, w, "sqs", "GetQueueAttributes", w.Region, &sqs.GetQueueAttributesInput{
 		QueueUrl: found.QueueUrl, AttributeNames: []string{"CreatedTimestamp"},
 	})
 	if err != nil {
@@ -78,8 +79,8 @@ func (w *work) queueMadeBefore(ctx context.Context, name string) (bool, error) {
 	return at < w.Began/time.Second.Milliseconds(), err
 }
 
-func updateQueue(ctx context.Context, w *work) (made, error) {
-	is := made{w.Target.Physical, w.Target.Attributes}
+func updateQueue(ctx context.Context, w *step.Work) (step.Made, error) {
+	is := step.Made{Physical: w.Target.Physical, Attributes: w.Target.Attributes}
 	link := w.Target.Physical
 	change := map[string]string{}
 	for property, otherwise := range queueDefaults {
@@ -87,7 +88,7 @@ func updateQueue(ctx context.Context, w *work) (made, error) {
 		switch {
 		case resource.Same(was, now):
 		case now != nil:
-			change[property] = text(now)
+			change[property] = step.Text(now)
 		case property == "SqsManagedSseEnabled" && w.Target.Properties["KmsMasterKeyId"] != nil: // the key goes first
 		case property == "DeduplicationScope" || property == "FifoThroughputLimit" || property == "ContentBasedDeduplication":
 			if on, _ := w.Target.Properties["FifoQueue"].(bool); on {
@@ -98,26 +99,26 @@ func updateQueue(ctx context.Context, w *work) (made, error) {
 		}
 	}
 	if len(change) > 0 {
-		if _, err := ask[sqs.SetQueueAttributesOutput](ctx, w, "sqs", "SetQueueAttributes", w.Region, &sqs.SetQueueAttributesInput{QueueUrl: link, Attributes: change}); err != nil {
+		if _, err := step.Ask[sqs.SetQueueAttributesOutput](ctx, w, "sqs", "SetQueueAttributes", w.Region, &sqs.SetQueueAttributesInput{QueueUrl: link, Attributes: change}); err != nil {
 			return is, err
 		}
 	}
-	set, gone := retagged(w.Now["Tags"], w.Target.Properties["Tags"])
+	set, gone := step.Retagged(w.Now["Tags"], w.Target.Properties["Tags"])
 	if len(gone) > 0 {
-		if _, err := ask[sqs.UntagQueueOutput](ctx, w, "sqs", "UntagQueue", w.Region, &sqs.UntagQueueInput{QueueUrl: link, TagKeys: gone}); err != nil {
+		if _, err := step.Ask[sqs.UntagQueueOutput](ctx, w, "sqs", "UntagQueue", w.Region, &sqs.UntagQueueInput{QueueUrl: link, TagKeys: gone}); err != nil {
 			return is, err
 		}
 	}
 	if len(set) > 0 {
-		if _, err := ask[sqs.TagQueueOutput](ctx, w, "sqs", "TagQueue", w.Region, &sqs.TagQueueInput{QueueUrl: link, Tags: set}); err != nil {
+		if _, err := step.Ask[sqs.TagQueueOutput](ctx, w, "sqs", "TagQueue", w.Region, &sqs.TagQueueInput{QueueUrl: link, Tags: set}); err != nil {
 			return is, err
 		}
 	}
 	return is, nil
 }
 
-func deleteQueue(ctx context.Context, w *work) error {
-	_, err := ask[sqs.DeleteQueueOutput](ctx, w, "sqs", "DeleteQueue", w.Region, &sqs.DeleteQueueInput{QueueUrl: w.Target.Physical})
+func deleteQueue(ctx context.Context, w *step.Work) error {
+	_, err := step.Ask[sqs.DeleteQueueOutput](ctx, w, "sqs", "DeleteQueue", w.Region, &sqs.DeleteQueueInput{QueueUrl: w.Target.Physical})
 	if stacks.IsGone(err) {
 		return nil
 	}
@@ -126,31 +127,31 @@ func deleteQueue(ctx context.Context, w *work) error {
 
 // policed are the queues that a policy is for.
 func policed(properties map[string]any) []string {
-	if one := text(properties["Queue"]); one != "" {
+	if one := step.Text(properties["Queue"]); one != "" {
 		return []string{one}
 	}
-	return list(properties["Queues"])
+	return step.List(properties["Queues"])
 }
 
-func (w *work) setQueuePolicy(ctx context.Context, link, document string) error {
-	_, err := ask[sqs.SetQueueAttributesOutput](ctx, w, "sqs", "SetQueueAttributes", w.Region, &sqs.SetQueueAttributesInput{
+func setQueuePolicy(ctx context.Context, w *step.Work, link, document string) error {
+	_, err := step.Ask[sqs.SetQueueAttributesOutput](ctx, w, "sqs", "SetQueueAttributes", w.Region, &sqs.SetQueueAttributesInput{
 		QueueUrl: link, Attributes: map[string]string{"Policy": document},
 	})
 	return err
 }
 
-func putQueuePolicy(ctx context.Context, w *work) (made, error) {
-	is := made{w.Target.Physical, map[string]any{"Id": w.Target.Physical}}
+func putQueuePolicy(ctx context.Context, w *step.Work) (step.Made, error) {
+	is := step.Made{Physical: w.Target.Physical, Attributes: map[string]any{"Id": w.Target.Physical}}
 	now := policed(w.Target.Properties)
 	for _, link := range now {
-		if err := w.setQueuePolicy(ctx, link, text(w.Target.Properties["PolicyDocument"])); err != nil {
+		if err := setQueuePolicy(ctx, w, link, step.Text(w.Target.Properties["PolicyDocument"])); err != nil {
 			return is, err
 		}
 	}
-	for _, was := range w.earlier() {
+	for _, was := range w.Earlier() {
 		for _, link := range policed(was) {
 			if !slices.Contains(now, link) {
-				if err := w.setQueuePolicy(ctx, link, ""); err != nil && !stacks.IsGone(err) {
+				if err := setQueuePolicy(ctx, w, link, ""); err != nil && !stacks.IsGone(err) {
 					return is, err
 				}
 			}
@@ -159,9 +160,9 @@ func putQueuePolicy(ctx context.Context, w *work) (made, error) {
 	return is, nil
 }
 
-func deleteQueuePolicy(ctx context.Context, w *work) error {
+func deleteQueuePolicy(ctx context.Context, w *step.Work) error {
 	for _, link := range append(policed(w.Target.Properties), policed(w.Now)...) {
-		if err := w.setQueuePolicy(ctx, link, ""); err != nil && !stacks.IsGone(err) {
+		if err := setQueuePolicy(ctx, w, link, ""); err != nil && !stacks.IsGone(err) {
 			return err
 		}
 	}

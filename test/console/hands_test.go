@@ -237,6 +237,45 @@ func TestFocusStays(t *testing.T) {
 	b.until("it has the focus", focused+` === "H1 queue-000"`)
 }
 
+// Whose button goes with its row is at the heading of the list, and not at the beginning of the document.
+func TestFocusAfterRow(t *testing.T) {
+	s := start(t, "--clock", "virtual")
+	s.sqs("CreateQueue", `{"QueueName":"work"}`)
+	b := s.open(t)
+	b.keyboard = true
+	b.visit("clock")
+	b.fill("ARN;", "arn:aws:sqs:us-east-1:"+account+":work")
+	b.press("Make it fail")
+	b.press("End it")
+	b.shows("Nothing is made to fail.")
+	b.until("the heading has the focus", focused+` === "H2 Faults on purpose"`)
+}
+
+// Plots are drawn anew when the system changes between light and dark, and when somebody chooses.
+func TestPlotColours(t *testing.T) {
+	s := start(t, "--clock", "virtual", "--jitter", "0")
+	sh := openShop(t, s, "out of order", "shop")
+	sh.publish(`{"order":1}`)
+	sh.advance("10m")
+	b := s.open(t)
+	b.dark(false)
+	b.visit("metrics", "arn", sh.queue)
+	const axis = `(() => {
+		const canvas = document.querySelector(".uplot canvas");
+		if (!canvas) return "";
+		const data = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data, seen = new Map();
+		for (let at = 0; at < data.length; at += 4) if (data[at + 3] === 255) {
+			const colour = data.slice(at, at + 3).join();
+			seen.set(colour, (seen.get(colour) ?? 0) + 1);
+		}
+		return [...seen].sort((a, b) => b[1] - a[1])[0]?.[0] ?? "";
+	})()`
+	b.until("a plot is drawn", axis+` !== ""`)
+	light := value[string](b, axis)
+	b.dark(true)
+	b.until("it is drawn in other colours", axis+` !== "" && `+axis+` !== `+quote(light))
+}
+
 // Who goes back is where he was in the list.
 func TestGoingBack(t *testing.T) {
 	s := start(t)

@@ -152,6 +152,16 @@ export function toHeading(from: Element) {
   else scrollTo(0, 0);
 }
 
+// leave gives the focus of a control that is taken away to the heading of what it was in.
+function leave(control: HTMLElement | null) {
+  if (!control || document.activeElement !== control) return;
+  const heading = control.closest("section")?.querySelector("h2");
+  queueMicrotask(() => {
+    if (document.activeElement !== document.body) return; // something has taken it
+    (heading?.isConnected ? heading : document.querySelector("h1"))?.focus({ preventScroll: true });
+  });
+}
+
 // sorting is the column that was sorted by last: its button, which is made anew with the table,
 // gets the focus back.
 let sorting = "";
@@ -276,9 +286,12 @@ export function tell(text: string, bad = false) {
 }
 
 // Act is a button that carries out a command, once at a time, and tells what came of it. It keeps
-// the focus meanwhile, which a disabled one would lose.
+// the focus meanwhile, which a disabled one would lose; where it goes with what it was about, as the
+// last button of a row does, the heading above has it.
 export function Act({ children, run, confirm, kind, disabled }: Children & { run: () => Promise<string | void>; confirm?: string; kind?: "danger" | "main"; disabled?: boolean }) {
   const [busy, setBusy] = useState(false);
+  const button = useRef<HTMLButtonElement>(null);
+  useLayoutEffect(() => () => leave(button.current), []);
   const click = async () => {
     if (busy) return;
     if (confirm && !window.confirm(confirm)) return;
@@ -292,7 +305,7 @@ export function Act({ children, run, confirm, kind, disabled }: Children & { run
       setBusy(false);
     }
   };
-  return <button type="button" class={kind} disabled={disabled && !busy} aria-disabled={busy || undefined} aria-busy={busy} onClick={click}>{children}</button>;
+  return <button ref={button} type="button" class={kind} disabled={disabled && !busy} aria-disabled={busy || undefined} aria-busy={busy} onClick={click}>{children}</button>;
 }
 
 // Sure asks for the name of what is to be changed for good, before it is.

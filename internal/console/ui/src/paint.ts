@@ -1,7 +1,13 @@
 // The colours of the page: the browser keeps which were chosen.
+import { signal } from "@preact/signals";
 import { tell } from "./components";
 
 const kept = "godwit-scheme";
+
+// painted counts how often the page got its colours: what draws on a canvas has to do so again.
+export const painted = signal(0);
+
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => painted.value++);
 
 // scheme is what was chosen; empty: what the system has.
 export function scheme(): string {
@@ -22,4 +28,5 @@ export function paint(chosen?: string) {
     }
   }
   document.documentElement.style.colorScheme = (chosen ?? scheme()) || "light dark";
+  painted.value++;
 }

@@ -4,6 +4,7 @@ import { useEffect, useRef } from "preact/hooks";
 import type uPlot from "uplot";
 import { useData } from "../api";
 import { A, Arn, Choice, Empty, exportTable, nameOf, Page, Section, Shown, Table } from "../components";
+import { painted } from "../paint";
 import { place } from "../router";
 import { clock, Time } from "../text";
 
@@ -119,7 +120,7 @@ function Plot({ of, from, to, threshold }: { of: Series; from: number; to: numbe
       made.destroy();
       plot.current = null;
     };
-  }, [UPlot, of.name, threshold]);
+  }, [UPlot, of.name, threshold, painted.value]);
   useEffect(() => plot.current?.setData(data), [of.points]);
   const last = of.points[of.points.length - 1];
   return <div ref={box} role="img" aria-label={`${of.name}: ${last ? last[1] : "nothing"} at the end`} />;

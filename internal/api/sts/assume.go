@@ -103,10 +103,8 @@ func setTags(session *identity.Session, tags []Tag, transitive []string) error {
 			return fault.New(fault.InvalidParameter, "Duplicate tag keys found. Please note that Tag keys are case insensitive.")
 		}
 		given[strings.ToLower(name)] = true
-		for inherited := range session.Tags {
-			if strings.EqualFold(inherited, name) {
-				return fault.New(fault.InvalidParameter, "One of the specified transitive tag keys can't be set because it conflicts with a transitive tag key from the calling session.")
-			}
+		if _, inherited := keyOf(session.Tags, name); inherited {
+			return fault.New(fault.InvalidParameter, "One of the specified transitive tag keys can't be set because it conflicts with a transitive tag key from the calling session.")
 		}
 		if session.Tags == nil {
 			session.Tags = map[string]string{}
@@ -114,12 +112,24 @@ func setTags(session *identity.Session, tags []Tag, transitive []string) error {
 		session.Tags[name] = value
 	}
 	for _, name := range transitive {
-		if !given[strings.ToLower(name)] {
+		spelled, ok := keyOf(session.Tags, name)
+		if !ok || !given[strings.ToLower(name)] {
 			return fault.New(fault.InvalidParameter, "The specified transitive tag key must be included in the requested tags.")
 		}
-		session.Transitive = append(session.Transitive, name)
+		session.Transitive = append(session.Transitive, spelled)
 	}
 	return nil
+}
+
+// keyOf is a tag's key as it is spelled among tags: keys of sessions' tags are
+// case-insensitive.
+func keyOf(tags map[string]string, name string) (key string, ok bool) {
+	for key := range tags {
+		if strings.EqualFold(key, name) {
+			return key, true
+		}
+	}
+	return "", false
 }
 
 // denied is the error for a role that the caller may not assume.
@@ -199,10 +209,14 @@ func (s *Service) begin(
 // inherit sets what a chained session keeps of the session before.
 func inherit(session, before *identity.Session) {
 	for _, name := range before.Transitive {
+		key, ok := keyOf(before.Tags, name) // older tokens have the spelling of TransitiveTagKeys
+		if !ok {
+			continue
+		}
 		if session.Tags == nil {
 			session.Tags = map[string]string{}
 		}
-		session.Tags[name] = before.Tags[name]
+		session.Tags[key] = before.Tags[key]
 	}
 	session.Transitive = slices.Clone(before.Transitive)
 	if session.Source == "" {

@@ -42,6 +42,8 @@ type Caller struct {
 	AccessKey string // empty for Anonymous and Service
 	// Tags are aws:PrincipalTag: those of the user, or of the role and the session.
 	Tags map[string]string
+	// Transitive are the keys of the session's tags that the session of a further role inherits.
+	Transitive []string
 	// Issued is the creation time of a session's credentials; zero for long-term keys.
 	Issued time.Time
 	// Provider is the identity provider of a session by web identity; else empty.

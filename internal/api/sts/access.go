@@ -1,6 +1,8 @@
 package sts
 
 import (
+	"cmp"
+
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/api/check"
 	"godwit.dev/godwit/internal/arn"
@@ -21,16 +23,20 @@ var access = map[string]api.Access{
 	"GetAccessKeyInfo": func(*api.Call, any) ([]authorize.Need, error) { return api.Any("sts:GetAccessKeyInfo"), nil },
 }
 
-func assuming(_ *api.Call, in *AssumeRoleInput) ([]authorize.Need, error) {
+// assuming also needs the permissions to pass on what a session inherits from the caller's:
+// transitive tags and the source identity. Source: the IAM user guide, on chaining roles with
+// session tags, and on source identity with role chaining.
+func assuming(call *api.Call, in *AssumeRoleInput) ([]authorize.Need, error) {
 	role := api.Deref(in.RoleArn)
 	if !isARN(role) {
 		return nil, check.Invalid("%s is invalid", role)
 	}
 	a, _ := arn.Parse(role) // an invalid role has no trust policy, and nobody may assume it
 	n := authorize.Need{Action: "sts:AssumeRole", Resource: role, Account: a.Account, Shared: true, Must: true}
-	for name, value := range map[string]*string{"sts:externalid": in.ExternalId, "sts:rolesessionname": in.RoleSessionName, "sts:sourceidentity": in.SourceIdentity} {
-		if value != nil {
-			n.Keys = append(n.Keys, authorize.Key{Name: name, Values: []string{*value}})
+	source := cmp.Or(api.Deref(in.SourceIdentity), call.Caller.SourceIdentity)
+	for name, value := range map[string]string{"sts:externalid": api.Deref(in.ExternalId), "sts:rolesessionname": api.Deref(in.RoleSessionName), "sts:sourceidentity": source} {
+		if value != "" {
+			n.Keys = append(n.Keys, authorize.Key{Name: name, Values: []string{value}})
 		}
 	}
 	if len(in.TransitiveTagKeys) > 0 {
@@ -47,9 +53,11 @@ func assuming(_ *api.Call, in *AssumeRoleInput) ([]authorize.Need, error) {
 			needs[0].TagKeys = append(needs[0].TagKeys, api.Deref(t.Key))
 			needs[0].Tags[api.Deref(t.Key)] = api.Deref(t.Value)
 		}
+	}
+	if len(in.Tags)+len(call.Caller.Transitive) > 0 {
 		also("sts:TagSession")
 	}
-	if in.SourceIdentity != nil {
+	if source != "" {
 		also("sts:SetSourceIdentity")
 	}
 	return needs, nil

@@ -127,7 +127,7 @@ func (m *Module) callerOf(s *Session) (*caller.Caller, error) {
 	default:
 		c = authorize.RootOf(s.Account)
 	}
-	c.Kind, c.AccessKey, c.Issued, c.SourceIdentity = s.Kind, s.AccessKey, s.Issued, s.Source
+	c.Kind, c.AccessKey, c.Issued, c.SourceIdentity, c.Transitive = s.Kind, s.AccessKey, s.Issued, s.Source, s.Transitive
 	if len(s.Tags) > 0 {
 		tags := map[string]string{}
 		maps.Copy(tags, c.Tags)

@@ -233,8 +233,7 @@ func TestChainedSessionKeepsItsTags(t *testing.T) {
 		must(c.PutRolePolicy(ctx, &iam.PutRolePolicyInput{RoleName: &name, PolicyName: new("p"), PolicyDocument: new(`{"Version":"2012-10-17","Statement":[` + statement("Allow", `"*"`, "*") + `]}`)}))(t)
 	}
 	role := func(name string) *string { return new("arn:aws:iam::" + account + ":role/" + name) }
-	root := credentials.NewStaticCredentialsProvider("test", secretOf("test"), "")
-	first := must(stsAs(endpoint, root).AssumeRole(ctx, &sts.AssumeRoleInput{
+	first := must(stsAs(endpoint, makeUser(t, endpoint, "ann", statement("Allow", `"sts:*"`, "*"))).AssumeRole(ctx, &sts.AssumeRoleInput{
 		RoleArn: role("first"), RoleSessionName: new("eve"), Tags: []ststypes.Tag{{Key: new("team"), Value: new("sales")}}, TransitiveTagKeys: []string{"team"}, SourceIdentity: new("eve"),
 	}))(t).Credentials
 	form := func(change ...string) url.Values {

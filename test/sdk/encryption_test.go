@@ -230,7 +230,9 @@ func writeCanaries(t *testing.T, endpoint string) (secrets [][]byte) {
 	must(users.CreateUser(t.Context(), &iam.CreateUserInput{UserName: aws.String("ann")}))(t)
 	access := must(users.CreateAccessKey(t.Context(), &iam.CreateAccessKeyInput{UserName: aws.String("ann")}))(t).AccessKey
 	must(users.CreateRole(t.Context(), &iam.CreateRoleInput{RoleName: aws.String("r"), AssumeRolePolicyDocument: aws.String(trustRoot)}))(t)
-	session := must(stsClientOf(endpoint, account, secretOf(account), "").AssumeRole(t.Context(), &sts.AssumeRoleInput{
+	must(users.PutUserPolicy(t.Context(), &iam.PutUserPolicyInput{UserName: aws.String("ann"), PolicyName: aws.String("p"), PolicyDocument: aws.String(
+		`{"Version":"2012-10-17","Statement":[` + statement("Allow", `"sts:AssumeRole"`, "*") + `]}`)}))(t)
+	session := must(stsAs(endpoint, longTerm(access)).AssumeRole(t.Context(), &sts.AssumeRoleInput{
 		RoleArn: aws.String("arn:aws:iam::" + account + ":role/r"), RoleSessionName: aws.String("session"),
 	}))(t).Credentials
 	data := ask(t, k.GenerateDataKey, &kms.GenerateDataKeyInput{KeyId: key.KeyId, NumberOfBytes: aws.Int32(32)})

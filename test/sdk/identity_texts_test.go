@@ -164,7 +164,7 @@ func TestSTSTexts(t *testing.T) {
 		must(c.PutRolePolicy(ctx, &iam.PutRolePolicyInput{RoleName: &name, PolicyName: aws.String("chain"), PolicyDocument: aws.String(
 			`{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"sts:*","Resource":"*"}]}`)}))(t)
 	}
-	s := stsClientOf(endpoint, "test", "secret", "")
+	s := stsAs(endpoint, makeUser(t, endpoint, "ann", statement("Allow", `"sts:*"`, "*")))
 	role := func(name string) *string { return aws.String("arn:aws:iam::000000000000:role/" + name) }
 	tag := func(name string) ststypes.Tag { return ststypes.Tag{Key: &name, Value: aws.String("v")} }
 	for _, arn := range []string{"nothing-valid-in-here", "arn::b:::something/test-role", "arn:a::::something/test-role", "arn:a:::something/test-role", "arn:a:a::aaaaaaaaaa:"} {

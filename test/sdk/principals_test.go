@@ -120,8 +120,9 @@ func TestSessionsAreBound(t *testing.T) {
 	make()
 	named := naming("arn:aws:sts::"+account+":assumed-role/job/one", "sqs:SendMessage", queueARN("q"))
 	url := createQueue(t, queues, "q", "Policy", named)
+	ann := stsAs(endpoint, makeUser(t, endpoint, "ann", statement("Allow", `"sts:AssumeRole"`, "*")))
 	send := func(name string) error {
-		s := must(stsClientOf(endpoint, "test", "secret", "").AssumeRole(ctx, &sts.AssumeRoleInput{RoleArn: new("arn:aws:iam::" + account + ":role/job"), RoleSessionName: &name}))(t)
+		s := must(ann.AssumeRole(ctx, &sts.AssumeRoleInput{RoleArn: new("arn:aws:iam::" + account + ":role/job"), RoleSessionName: &name}))(t)
 		_, err := queues.SendMessage(ctx, &sqs.SendMessageInput{QueueUrl: &url, MessageBody: new("x")}, func(o *sqs.Options) { o.Credentials = session(s.Credentials) })
 		return err
 	}

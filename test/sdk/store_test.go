@@ -327,9 +327,11 @@ func (e *everything) leave() {
 	must(n.Publish(t.Context(), &sns.PublishInput{TopicArn: &e.topics[0], Message: aws.String("left")}))(t)
 	i := iamClient(e.url)
 	must(i.CreateUser(t.Context(), &iam.CreateUserInput{UserName: aws.String("left")}))(t)
-	must(i.CreateAccessKey(t.Context(), &iam.CreateAccessKeyInput{UserName: aws.String("left")}))(t)
+	access := must(i.CreateAccessKey(t.Context(), &iam.CreateAccessKeyInput{UserName: aws.String("left")}))(t).AccessKey
+	must(i.PutUserPolicy(t.Context(), &iam.PutUserPolicyInput{UserName: aws.String("left"), PolicyName: aws.String("p"), PolicyDocument: aws.String(
+		`{"Version":"2012-10-17","Statement":[` + statement("Allow", `"sts:AssumeRole"`, "*") + `]}`)}))(t)
 	role := must(i.CreateRole(t.Context(), &iam.CreateRoleInput{RoleName: aws.String("left"), AssumeRolePolicyDocument: aws.String(trustRoot)}))(t).Role
-	must(stsClientOf(e.url, "test", "secret", "").AssumeRole(t.Context(), &sts.AssumeRoleInput{RoleArn: role.Arn, RoleSessionName: aws.String("left")}))(t)
+	must(stsAs(e.url, longTerm(access)).AssumeRole(t.Context(), &sts.AssumeRoleInput{RoleArn: role.Arn, RoleSessionName: aws.String("left")}))(t)
 	made := decode(t, e.callKeys("CreateKey", `{}`))["KeyMetadata"].(map[string]any)["KeyId"].(string)
 	e.callKeys("CreateAlias", `{"AliasName":"alias/left","TargetKeyId":"`+made+`"}`)
 	e.callKeys("CreateGrant", `{"KeyId":"`+made+`","GranteePrincipal":"`+*role.Arn+`","Operations":["Encrypt"]}`)

@@ -1,6 +1,7 @@
 package sdk_test
 
 import (
+	"net/http"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/service/iam"
@@ -54,5 +55,19 @@ func TestChainedSessionNeedsWhatItInherits(t *testing.T) {
 				t.Errorf("%s: %s: %v", tt.first, name, err)
 			}
 		}
+	}
+}
+
+// The account's root assumes no role, however much that trusts it.
+func TestRootAssumesNoRole(t *testing.T) {
+	endpoint := start(t)
+	ctx := t.Context()
+	must(iamClient(endpoint).CreateRole(ctx, &iam.CreateRoleInput{RoleName: new("r"), AssumeRolePolicyDocument: new(trustRoot)}))(t)
+	root := stsClientOf(endpoint, "test", "secret", "")
+	temporary := stsAs(endpoint, session(must(root.GetSessionToken(ctx, &sts.GetSessionTokenInput{}))(t).Credentials))
+	for name, c := range map[string]*sts.Client{"its key": root, "a session": temporary} {
+		_, err := c.AssumeRole(ctx, &sts.AssumeRoleInput{RoleArn: new("arn:aws:iam::" + account + ":role/r"), RoleSessionName: new("root")})
+		t.Log(name)
+		refused(t, err, "AccessDenied", http.StatusForbidden, "Roles may not be assumed by root accounts.")
 	}
 }

@@ -132,6 +132,10 @@ func keyOf(tags map[string]string, name string) (key string, ok bool) {
 	return "", false
 }
 
+// errRoot refuses the account's root, also in a session of GetSessionToken, whatever the role's
+// trust policy says. Source: the API reference of AssumeRole.
+var errRoot = fault.New(fault.AccessDenied, "Roles may not be assumed by root accounts.")
+
 // denied is the error for a role that the caller may not assume.
 func denied(c *caller.Caller, role string) error {
 	return fault.Newf(fault.AccessDenied, "User: %s is not authorized to perform: sts:AssumeRole on resource: %s", c.ARN, role)
@@ -165,6 +169,9 @@ func (s *Service) assumeRole(_ context.Context, call *api.Call, in *AssumeRoleIn
 		return nil, err
 	}
 	c := call.Caller
+	if call.Authorized && c.Kind == caller.Root { // where nobody is verified most callers are the root
+		return nil, errRoot
+	}
 	role := s.engine.RoleOf(*in.RoleArn)
 	if role == nil {
 		return nil, denied(c, *in.RoleArn)

@@ -1,9 +1,13 @@
 package stack_test
 
 import (
+	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"godwit.dev/godwit/internal/stack"
 )
@@ -55,6 +59,29 @@ func TestMasked(t *testing.T) {
 	r.taken()
 	if told := r.told() + r.shown(); strings.Contains(told, "hunter2") || !strings.Contains(told, "**** is no name") {
 		t.Error(told)
+	}
+}
+
+// A hidden value is masked in each form in which it gets into properties and reasons: as a number, as
+// items of a list, escaped, and where it begins with another one.
+func TestMaskedForms(t *testing.T) {
+	r := newRun()
+	for i, value := range []string{"secret", "secret-and-more", "first-item, other-item", `quo"ted\<value>`, "86399"} {
+		r.Source.Parameters = append(r.Source.Parameters, stack.Parameter{Key: strconv.Itoa(i), Value: value, NoEcho: true})
+	}
+	for _, test := range []struct{ value, want any }{
+		{"secret-and-more", "****"},
+		{"a secret-and-more", "a ****"},
+		{[]any{"first-item", "other-item", "third-item"}, []any{"****", "****", "third-item"}},
+		{json.Number("86399"), "****"},
+		{json.Number("86398"), json.Number("86398")},
+		{fmt.Sprintf("message: %q", `quo"ted\<value> is no name`), `message: "**** is no name"`},
+		{`{"a":"quo\"ted\\\u003cvalue\u003e"}`, `{"a":"****"}`},
+		{`{"a":"quo\"ted\\<value>"}`, `{"a":"****"}`},
+	} {
+		if diff := cmp.Diff(test.want, stack.Masked(&r.Stack, test.value)); diff != "" {
+			t.Errorf("%v: %s", test.value, diff)
+		}
 	}
 }
 

@@ -1,8 +1,13 @@
 package stack
 
 import (
+	"cmp"
+	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
+
+	"godwit.dev/godwit/internal/stack/parameter"
 )
 
 // mask replaces the value of a hidden parameter.
@@ -22,14 +27,39 @@ const mostShown = 64 << 10
 
 // Masked is a value with the values of a stack's hidden parameters masked.
 func Masked(s *Stack, v any) any {
-	hidden := s.Source.hidden(slices.Clone(s.Hidden))
+	values := s.Source.hidden(slices.Clone(s.Hidden))
 	if s.Former != nil {
-		hidden = s.Former.hidden(hidden)
+		values = s.Former.hidden(values)
 	}
-	if len(hidden) == 0 {
+	if len(values) == 0 {
 		return v
 	}
+	var hidden []string
+	for _, value := range values {
+		hidden = append(hidden, forms(value)...)
+	}
+	// Of two values of which one begins the other, the shorter one would leave the rest.
+	slices.SortStableFunc(hidden, func(a, b string) int { return cmp.Compare(len(b), len(a)) })
 	return masking(v, hidden)
+}
+
+// forms are a hidden value and what it is written as elsewhere: the items of a list, and, within JSON
+// and in the reasons of failures, with its quotation marks escaped.
+func forms(value string) []string {
+	all := []string{value}
+	if strings.Contains(value, ",") {
+		all = append(all, parameter.Split(value)...)
+	}
+	for _, one := range slices.Clone(all) {
+		quoted := strconv.Quote(one)
+		text, _ := json.Marshal(one) //nolint:errchkjson // a text can always be written
+		plain := strings.NewReplacer(`\u003c`, "<", `\u003e`, ">", `\u0026`, "&").Replace(string(text))
+		for _, escaped := range []string{quoted, string(text), plain} {
+			all = append(all, escaped[1:len(escaped)-1])
+		}
+	}
+	slices.Sort(all)
+	return slices.DeleteFunc(slices.Compact(all), func(one string) bool { return one == "" })
 }
 
 // maskedText is a text, such as a reason, with these masked.
@@ -84,7 +114,9 @@ const within = 6
 func occurs(v any, value string) bool {
 	switch v := v.(type) {
 	case string:
-		return v == value || len(value) >= within && strings.Contains(v, value)
+		return slices.ContainsFunc(forms(value), func(one string) bool { return v == one || len(one) >= within && strings.Contains(v, one) })
+	case json.Number:
+		return occurs(v.String(), value)
 	case []any:
 		return slices.ContainsFunc(v, func(one any) bool { return occurs(one, value) })
 	case map[string]any:
@@ -109,6 +141,10 @@ func masking(v any, hidden []string) any {
 			}
 		}
 		return v
+	case json.Number:
+		if slices.Contains(hidden, v.String()) {
+			return mask
+		}
 	case []any:
 		all := make([]any, len(v))
 		for i, one := range v {

@@ -25,12 +25,29 @@ func (m *Machine) shown(properties map[string]any) string {
 // mostShown bounds the properties in an event, in bytes: a page has a hundred events.
 const mostShown = 64 << 10
 
-// Masked is a value with the values of a stack's hidden parameters masked.
-func Masked(s *Stack, v any) any {
+// Secrets are the values of a stack's hidden parameters.
+func (s *Stack) Secrets() []string {
 	values := s.Source.hidden(slices.Clone(s.Hidden))
 	if s.Former != nil {
 		values = s.Former.hidden(values)
 	}
+	return values
+}
+
+// Masked is a value with the values of a stack's hidden parameters masked.
+func Masked(s *Stack, v any) any { return masked(s.Secrets(), v) }
+
+// Conceal has the parameters be hidden whose values have one of the values to be hidden.
+func (s *Source) Conceal(values []string) {
+	for i := range s.Parameters {
+		p := &s.Parameters[i]
+		if text := cmp.Or(p.Resolved, p.Value); !p.NoEcho && masked(values, text) != text {
+			p.NoEcho = true
+		}
+	}
+}
+
+func masked(values []string, v any) any {
 	if len(values) == 0 {
 		return v
 	}

@@ -58,6 +58,9 @@ func shownParameters(all []stack.Parameter) []Parameter {
 		if p.NoEcho {
 			secret := hidden
 			one.ParameterValue = &secret
+			if one.ResolvedValue != nil {
+				one.ResolvedValue = &secret
+			}
 		}
 		shown = append(shown, one)
 	}

@@ -17,6 +17,7 @@ type Nesting struct {
 	Depth        int    // of the stack below the root
 	By           *caller.Caller
 	Role         string // for the parent's steps
+	Secrets      []string
 }
 
 type nesting struct{}
@@ -39,6 +40,7 @@ func nest(ctx context.Context, o *stack.Order, c *stacks.Creation) error {
 		return invalid("Template error: stacks cannot be nested deeper than %d levels", maxDepth)
 	}
 	o.By, o.Source.Role, o.Nested = n.By, n.Role, true
+	o.Source.Conceal(n.Secrets)
 	if c != nil {
 		c.Parent, c.Root, c.Depth = n.Parent, n.Root, n.Depth
 	}

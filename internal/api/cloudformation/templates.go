@@ -26,6 +26,19 @@ func refused(err error) error {
 	return err
 }
 
+// concealing masks, in an error, the hidden values that a stack has had so far: whoever changes it need
+// not know them.
+func concealing(previous *stack.Source, err error) error {
+	if previous == nil {
+		return err
+	}
+	text, _ := stack.Masked(&stack.Stack{Source: *previous}, err.Error()).(string)
+	if text == err.Error() {
+		return err
+	}
+	return fault.New(fault.ValidationFailed, text)
+}
+
 // text is the template of a request; nil: there is none.
 func (s *Service) text(ctx context.Context, body, url *string) ([]byte, error) {
 	switch {
@@ -73,7 +86,7 @@ func design(t *template.Template, s *stack.Stack, source, previous *stack.Source
 	bound, err := stack.Bind(t, s, source, previous, kept)
 	source.Store = nil
 	if err != nil {
-		return nil, refused(err)
+		return nil, concealing(previous, refused(err))
 	}
 	if err := known(bound.Template); err != nil {
 		return nil, err
@@ -83,10 +96,14 @@ func design(t *template.Template, s *stack.Stack, source, previous *stack.Source
 	if err := acknowledged(bound.Template, source.Capabilities, false); err != nil {
 		return nil, err
 	}
+	// A value that was given as hidden stays hidden until there is another one.
+	stays := func(name string) bool {
+		return slices.Contains(kept, name) && slices.ContainsFunc(previous.Parameters, func(p stack.Parameter) bool { return p.Key == name && p.NoEcho })
+	}
 	source.Parameters = source.Parameters[:0]
 	for _, p := range bound.Template.ParameterList() {
 		v := bound.Parameters[p.Name]
-		source.Parameters = append(source.Parameters, stack.Parameter{Key: p.Name, Value: v.Text, Resolved: v.Resolved, NoEcho: v.NoEcho})
+		source.Parameters = append(source.Parameters, stack.Parameter{Key: p.Name, Value: v.Text, Resolved: v.Resolved, NoEcho: v.NoEcho || stays(p.Name)})
 	}
 	source.Description = bound.Template.Description
 	return stack.Designed(bound), nil

@@ -15,7 +15,7 @@ import (
 
 // below has operations be steps of this stack.
 func below(ctx context.Context, w *step.Work) context.Context {
-	return cloudformation.WithNesting(ctx, &cloudformation.Nesting{Parent: w.Stack, Root: w.Root, Depth: w.Depth + 1, By: w.By, Role: w.Role})
+	return cloudformation.WithNesting(ctx, &cloudformation.Nesting{Parent: w.Stack, Root: w.Root, Depth: w.Depth + 1, By: w.By, Role: w.Role, Secrets: w.Secrets})
 }
 
 // nestedParameters are those of a property, whose lists are written as one text.

@@ -26,6 +26,7 @@ type Task struct {
 	Root         string
 	Depth        int
 	Capabilities []string
+	Secrets      []string // the values of hidden parameters
 	// Try counts how often the step was postponed.
 	Try int
 }
@@ -107,7 +108,7 @@ func (m *Module) tasks(e *entry, steps []stack.Step) []*Task {
 	for _, s := range steps {
 		tasks = append(tasks, &Task{
 			Step: s, Stack: e.ID, Name: e.Name, Account: e.Account, Region: e.Region, By: e.By, Role: e.Source.Role, Tags: e.Source.Tags,
-			Root: root, Depth: e.Depth, Capabilities: e.Source.Capabilities,
+			Root: root, Depth: e.Depth, Capabilities: e.Source.Capabilities, Secrets: e.Secrets(),
 		})
 	}
 	return tasks

@@ -357,6 +357,9 @@ func (m *Machine) made(r *Resource, step *Step, o Outcome) {
 		m.fail(r, failure, o.Reason)
 		return
 	}
+	if step.Action == Create && r.Before != nil && r.Physical != r.Before.Physical {
+		r.Spares = append(r.Spares, r.Version) // what an update that has failed had put in its place
+	}
 	r.Version = step.Target
 	r.Physical = o.Physical
 	if o.Attributes != nil {

@@ -174,8 +174,11 @@ func (m *Machine) doom() {
 		switch {
 		case r.Before == nil:
 		case r.Before.Physical != r.Physical:
-			if r.Before.Physical != "" {
-				r.Spares = append(r.Spares, *r.Before)
+			if spare := *r.Before; spare.Physical != "" {
+				if spare.DeletePolicy == retain || spare.DeletePolicy == retainButCreate { // it is deleted with its stack, and not replaced
+					spare.ReplacePolicy = retain
+				}
+				r.Spares = append(r.Spares, spare)
 			}
 			r.Before = nil
 		case r.Status != UpdateFailed && !r.Doomed: // else it may be in the former version, which a failed deletion has kept
@@ -224,7 +227,7 @@ const (
 func (m *Machine) remove(r *Resource) {
 	if len(r.Spares) > 0 {
 		spare := r.Spares[0]
-		if spare.ReplacePolicy == retain || spare.Physical == "" {
+		if spare.ReplacePolicy == retain || spare.Physical == "" || m.keeps(r) {
 			if spare.Physical != "" {
 				m.sparing(r, spare, DeleteSkipped, "")
 			}
@@ -260,6 +263,11 @@ func (m *Machine) Leaves(r *Resource) bool {
 			return true
 		}
 	}
+	return m.keeps(r)
+}
+
+// keeps reports that the requester of a deletion has it retain a resource.
+func (m *Machine) keeps(r *Resource) bool {
 	return m.Status == DeleteInProgress && slices.Contains(m.Keep, r.Logical)
 }
 

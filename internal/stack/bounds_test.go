@@ -248,6 +248,27 @@ func TestDeletionAfterFailedUpdate(t *testing.T) {
 	}
 }
 
+// What cannot be deleted of what an update has replaced can be retained, too.
+func TestDeletionRetainsWhatWasReplaced(t *testing.T) {
+	r := newRun()
+	order := func(text string) *stack.Order {
+		d, err := r.bind("Resources: {A: {Type: AWS::SQS::Queue" + text + "}")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.order(d, stack.OnFailureNothing)
+	}
+	r.Create(r.now, order("}"))
+	r.ends(t, stack.CreateComplete)
+	r.fails["create B"], r.fails["delete A"] = true, true
+	r.Update(r.now, order(", Properties: {FifoQueue: true}}, B: {Type: AWS::SQS::Queue, DependsOn: A}"))
+	r.ends(t, stack.UpdateFailed)
+	r.Delete(r.now, &stack.Order{})
+	r.ends(t, stack.DeleteFailed)
+	r.Delete(r.now, &stack.Order{Keep: []string{"A"}})
+	r.ends(t, stack.DeleteComplete)
+}
+
 // An update whose template cannot be read again after a start can be cancelled all the same.
 func TestCancelWithoutDesign(t *testing.T) {
 	r := newRun()

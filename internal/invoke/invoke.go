@@ -8,6 +8,7 @@ package invoke
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"godwit.dev/godwit/internal/arn"
@@ -44,6 +45,9 @@ const Unhandled = "Unhandled"
 // Throttled reports whether an invocation was refused because of a concurrency limit: it can
 // be retried.
 func Throttled(err error) bool { return fault.KindOf(err) == fault.Throttled }
+
+// Refused reports whether an invocation was refused for now, before the function had any of it.
+func Refused(err error) bool { return Throttled(err) || errors.Is(err, ErrStopping) }
 
 // Invoker runs functions; *Pool implements it.
 type Invoker interface {

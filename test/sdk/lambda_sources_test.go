@@ -445,13 +445,11 @@ func TestSourceFunctionErrors(t *testing.T) {
 	// A mapping continues where a function is gone and comes again.
 	must(c.DeleteFunction(t.Context(), &lambda.DeleteFunctionInput{FunctionName: aws.String("f")}))(t)
 	sendAll(t, q, url, "patient")
-	inFlight(t, q, url, "1")
 	f = createAnswered(t, c, "f")
-	finish = advancing(t, endpoint, "30s")
 	call := f.next()
 	equal(t, "after its return", []string{"patient"}, call.bodies(t))
+	equal(t, "receives", "1", call.records(t)[0].Attributes["ApproximateReceiveCount"])
 	call.succeed("{}")
-	finish()
 	drained(t, endpoint, q, url)
 }
 
@@ -562,6 +560,34 @@ func TestSourceDisabled(t *testing.T) {
 	sendAll(t, q, url, "left")
 	advance(t, endpoint, "1m")
 	equal(t, "what is left", [3]string{"1", "0", "0"}, counts(t, q, url))
+}
+
+// What a mapping has taken and not given to its function was not received: a queue that allows
+// one receive still has it.
+func TestSourceUnseen(t *testing.T) {
+	endpoint := start(t)
+	c, q := functionsClient(endpoint), client(endpoint)
+	createAnswered(t, c, "f")
+	for _, name := range []string{"work", "work.fifo"} {
+		fifo := strings.HasSuffix(name, ".fifo")
+		var attributes []string
+		if fifo {
+			attributes = []string{"FifoQueue", "true", "ContentBasedDeduplication", "true"}
+		}
+		createQueue(t, q, "dead-"+name, attributes...)
+		attributes = append(attributes, "RedrivePolicy", `{"deadLetterTargetArn":"`+queueARN("dead-"+name)+`","maxReceiveCount":"1"}`)
+		url := createQueue(t, q, name, attributes...)
+		must(c.PutFunctionConcurrency(t.Context(), &lambda.PutFunctionConcurrencyInput{FunctionName: aws.String("f"), ReservedConcurrentExecutions: aws.Int32(0)}))(t)
+		uuid := mapped(t, c, name, "f", nil)
+		in := &sqs.SendMessageInput{QueueUrl: &url, MessageBody: aws.String("unseen")}
+		if fifo {
+			in.MessageGroupId = aws.String("g")
+		}
+		must(q.SendMessage(t.Context(), in))(t)
+		inFlight(t, q, url, "1")
+		must(c.DeleteEventSourceMapping(t.Context(), &lambda.DeleteEventSourceMappingInput{UUID: uuid}))(t)
+		equal(t, "what is left for others in "+name, "unseen", *takeMessage(t, q, url).Body)
+	}
 }
 
 // Messages and mappings survive a restart.

@@ -417,8 +417,20 @@ func (p *poller) remove(handles []string) {
 	}
 }
 
-// release makes messages visible at once.
+// release makes messages visible at once that the function may have seen.
 func (p *poller) release(items []item) { p.changeVisibility(items, 0) }
+
+// giveBack makes messages visible at once that the function has not seen. They were not
+// received, then: else a queue's maxReceiveCount would make dead letters of what nobody tried.
+func (p *poller) giveBack(items []item) {
+	handles := make([]string, len(items))
+	for i := range items {
+		handles[i] = items[i].handle
+	}
+	if len(handles) > 0 {
+		_ = p.Engine.GiveBack(context.Background(), p.mapping.Queue, handles) // on an error they become visible at their timeout
+	}
+}
 
 // changeVisibility makes messages visible after d.
 func (p *poller) changeVisibility(items []item, d time.Duration) {
@@ -438,7 +450,7 @@ func (p *poller) deliver(ctx context.Context, b *batch) {
 		n := fitting(b.items)
 		part, rest := b.items[:n], b.items[n:]
 		if !p.attempt(ctx, b, part) {
-			p.release(rest)
+			p.giveBack(rest)
 			return
 		}
 		if b.items = rest; len(rest) > 0 {
@@ -464,10 +476,12 @@ func fitting(items []item) int {
 func (p *poller) attempt(ctx context.Context, b *batch, items []item) (ok bool) {
 	rest, waits := firstRest, false
 	for {
-		out, err := p.invoke(ctx, items)
+		out, given, err := p.invoke(ctx, items)
 		switch {
-		case ctx.Err() != nil && err != nil:
+		case ctx.Err() != nil && err != nil && given:
 			p.release(items)
+		case ctx.Err() != nil && err != nil:
+			p.giveBack(items)
 		case invoke.Throttled(err) && p.Clock.Now().Add(rest).Before(b.until):
 			if !waits {
 				waits = true
@@ -479,6 +493,9 @@ func (p *poller) attempt(ctx context.Context, b *batch, items []item) (ok bool) 
 			p.Logger.Warn("a batch could not be given to its function; its messages come again",
 				slog.String("mapping", p.mapping.ARN.String()), slog.String("function", p.mapping.Function.String()), slog.Any("error", err))
 			p.slower()
+			if !given {
+				p.giveBack(items)
+			}
 		case out.FunctionError == "":
 			return p.acknowledge(items, out.Payload)
 		case !p.mapping.ReportFailures:
@@ -504,14 +521,15 @@ func (p *poller) backOff(ctx context.Context, b *batch, d *time.Duration) {
 // The JSON around an event's records.
 const opening, closing = `{"Records":[`, `]}`
 
-func (p *poller) invoke(ctx context.Context, items []item) (invoke.Outcome, error) {
+// invoke runs the function with one event; given says whether it may have begun with it.
+func (p *poller) invoke(ctx context.Context, items []item) (out invoke.Outcome, given bool, err error) {
 	if err := ctx.Err(); err != nil {
-		return invoke.Outcome{}, err
+		return out, false, err
 	}
 	whole, qualifier, _ := p.mapping.Function.SplitFunction()
 	target, err := p.Engine.Function(ctx, whole, qualifier)
 	if err != nil {
-		return invoke.Outcome{}, err
+		return out, false, err
 	}
 	size := len(opening + closing)
 	for i := range items {
@@ -527,9 +545,9 @@ func (p *poller) invoke(ctx context.Context, items []item) (invoke.Outcome, erro
 	// The invocation continues when the poller ends.
 	in := invoke.Invocation{Target: target, RequestID: uuid.NewString(), Payload: append(payload, closing...)}
 	span := p.trace(items, &in)
-	out, err := invoke.Until(p.attempts, p.Pool, in)
+	out, err = invoke.Until(p.attempts, p.Pool, in)
 	invoke.EndSpan(span, &out, err)
-	return out, err
+	return out, !invoke.Refused(err), err
 }
 
 // acknowledge deletes the messages that succeeded; ok says that all did.

@@ -39,6 +39,7 @@ type lab struct {
 	most     int // batches under way at once
 	deleted  []string
 	returned []string
+	unseen   []string // given back without a count
 	hidden   []string
 	watch    func(arn.ARN, *mapping.Mapping)
 	made     func(arn.ARN)
@@ -149,6 +150,13 @@ func (l *lab) ChangeVisibility(_ context.Context, _ arn.ARN, changes []shard.Vis
 		}
 	}
 	return nil, nil
+}
+
+func (l *lab) GiveBack(_ context.Context, _ arn.ARN, handles []string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.unseen = append(l.unseen, handles...)
+	return nil
 }
 
 func (l *lab) Invoke(_ context.Context, in invoke.Invocation) (invoke.Outcome, error) {
@@ -351,7 +359,7 @@ func TestLargeBatch(t *testing.T) {
 		l.check(t, "events", &events, "01234", "56")
 		l.check(t, "deleted", &l.deleted, "0", "1", "2", "3", "4")
 		l.check(t, "hidden anew", &l.hidden, "5", "6", "7", "8")
-		l.check(t, "given back", &l.returned, "7", "8")
+		l.check(t, "given back", &l.unseen, "7", "8")
 	})
 }
 
@@ -392,7 +400,7 @@ func TestStopGivesBack(t *testing.T) {
 		l.send("a", "b")
 		synctest.Wait()
 		stop()
-		l.check(t, "given back", &l.returned, "a", "b")
+		l.check(t, "given back", &l.unseen, "a", "b")
 	})
 	l = newLab(mapping.Settings{BatchSize: 100})
 	l.run = func([]byte) (invoke.Outcome, error) {
@@ -488,6 +496,50 @@ func TestThrottledBacklog(t *testing.T) {
 		}
 		l.queue = nil
 	})
+}
+
+// What a mapping has taken and its function has not seen goes back at once, and was not received,
+// whatever kept it: a throttle until its visibility timeout ends, a function that is gone, or
+// a mapping that changed meanwhile.
+func TestUnseen(t *testing.T) {
+	for name, c := range map[string]struct {
+		window time.Duration
+		run    error
+		then   func(l *lab)
+	}{
+		"throttled":         {run: fault.New(fault.Throttled, "Rate Exceeded."), then: func(*lab) { rest(29 * time.Second) }},
+		"disabled":          {window: time.Minute, then: func(l *lab) { l.change(func() { l.mapping.Enabled = false }) }},
+		"changed":           {window: time.Minute, then: func(l *lab) { l.change(func() { l.mapping.BatchSize = 5 }) }},
+		"throttled, ending": {run: fault.New(fault.Throttled, "Rate Exceeded."), then: func(l *lab) { l.change(func() { l.mapping.Enabled = false }) }},
+		"the function gone": {window: time.Minute, then: func(l *lab) {
+			l.mu.Lock()
+			l.missing = fault.New(fault.ResourceNotFound, "")
+			l.mu.Unlock()
+			rest(time.Minute)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(mapping.Settings{BatchSize: 100, Window: c.window})
+			l.run = func([]byte) (invoke.Outcome, error) { return invoke.Outcome{}, c.run }
+			l.with(t, clock.System, func(t *testing.T, _ func()) {
+				l.send("a", "b")
+				synctest.Wait()
+				c.then(l)
+				synctest.Wait()
+				l.check(t, "given back", &l.unseen, "a", "b")
+				l.check(t, "made visible, and counted", &l.returned)
+			})
+		})
+	}
+}
+
+// change changes the mapping, and tells the pollers.
+func (l *lab) change(how func()) {
+	l.mu.Lock()
+	how()
+	now := l.mapping
+	l.mu.Unlock()
+	l.watch(now.ARN, &now)
 }
 
 // When a stop gives up waiting for a function, nothing is done to the queue any more

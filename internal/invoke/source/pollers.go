@@ -29,6 +29,7 @@ type Engine interface {
 	Receive(ctx context.Context, req shard.ReceiveRequest) ([]shard.Received, error)
 	DeleteMessages(ctx context.Context, a arn.ARN, handles []string) ([]error, error)
 	ChangeVisibility(ctx context.Context, a arn.ARN, changes []shard.VisibilityChange) ([]error, error)
+	GiveBack(ctx context.Context, a arn.ARN, handles []string) error
 }
 
 // Options are the dependencies of Pollers.

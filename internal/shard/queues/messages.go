@@ -426,6 +426,28 @@ func (e *Queues) ChangeVisibility(ctx context.Context, a arn.ARN, changes []Visi
 	})
 }
 
+// GiveBack makes received messages visible at once, and does not count that they were received:
+// for a consumer that has not looked at them. A handle whose lease has ended is passed over.
+// Errors: QueueDoesNotExist, ctx's.
+func (e *Queues) GiveBack(ctx context.Context, a arn.ARN, handles []string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	_, err := e.byHandle(a, len(handles), func(sh *Shard, qs *Queue, i int) error {
+		h, ok := e.handles.Open(handles[i], sh.ID, qs.Incarnation)
+		if !ok {
+			return nil
+		}
+		l, leased := qs.Machine.Leased(h.Sequence)
+		if !leased || l.Moving || l.Lane != h.Lane || l.Receives != h.Receives || l.Epoch != h.Epoch {
+			return nil
+		}
+		_, err := sh.Do(qs, sh.Meta.Now, queue.Return{Lease: l, Due: sh.Meta.Now, Uncounted: true})
+		return err
+	}, func(*Shard, *Queue) {})
+	return err
+}
+
 // byHandle runs f for each of n receipt handles, and then emit, in one command. For a FIFO queue
 // it returns once that is durable. For a standard queue that may be up to 10 ms later: if a
 // delete or visibility timeout is lost in a crash, the message is only received once more.

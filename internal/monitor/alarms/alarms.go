@@ -295,6 +295,9 @@ func (e *Engine) put(id ID, config alarm.Config, tags map[string]string) error {
 		a.Reconfigure(config, c.now)
 		c.note(id, a.Reconfigured(before, c.now))
 	} else {
+		if e.kernel.Full() {
+			return kernel.ErrFull
+		}
 		if most := e.options.MaxAlarms; most > 0 && e.counts[id.owner()] >= most {
 			return ErrTooMany.With(most)
 		}

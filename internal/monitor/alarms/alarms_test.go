@@ -415,3 +415,19 @@ func TestHistoryIsReadByThePage(t *testing.T) {
 		}
 	}
 }
+
+// While the disk is short of space no alarm is made; those that there are can be changed.
+func TestFullDisk(t *testing.T) {
+	w := newWorld(t)
+	e := w.open(w.store)
+	if err := e.Put(id("a"), config(), nil); err != nil {
+		t.Fatal(err)
+	}
+	e.kernel.Config.Full = func() bool { return true }
+	if err := e.Put(id("b"), config(), nil); !errors.Is(err, kernel.ErrFull) {
+		t.Errorf("a new alarm on a full disk: %v", err)
+	}
+	if err := e.Put(id("a"), config(), nil); err != nil {
+		t.Errorf("a change on a full disk: %v", err)
+	}
+}

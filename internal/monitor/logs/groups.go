@@ -34,8 +34,12 @@ const MaxTags = 50
 
 const standard = "STANDARD"
 
-// CreateGroup makes a group. It fails with ResourceAlreadyExists.
+// CreateGroup makes a group. It fails with ResourceAlreadyExists, and with
+// InsufficientStorage.
 func (l *Logs) CreateGroup(n NewGroup) error {
+	if l.kernel.Full() {
+		return ErrFull
+	}
 	return l.run(func() error { return l.createGroup(n) })
 }
 

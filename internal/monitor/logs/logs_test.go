@@ -334,6 +334,12 @@ func TestPutRejects(t *testing.T) {
 	if _, err := l.Put(group, "s", []Event{{at(0), "x"}}); fault.KindOf(err) != fault.InsufficientStorage {
 		t.Errorf("a full disk: %v", err)
 	}
+	if err := l.CreateGroup(NewGroup{ARN: arn.LogGroup("us-east-1", "000000000000", "/more")}); fault.KindOf(err) != fault.InsufficientStorage {
+		t.Errorf("a group on a full disk: %v", err)
+	}
+	if err := l.CreateStream(group, "more"); fault.KindOf(err) != fault.InsufficientStorage {
+		t.Errorf("a stream on a full disk: %v", err)
+	}
 }
 
 // kept counts the keys of a kind.

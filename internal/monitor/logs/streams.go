@@ -18,9 +18,12 @@ type Stream struct {
 	First, Last, Ingested *int64 // the first and last event, and when the last one came
 }
 
-// CreateStream makes a stream. It fails with ResourceNotFound and
-// ResourceAlreadyExists.
+// CreateStream makes a stream. It fails with ResourceNotFound, ResourceAlreadyExists and
+// InsufficientStorage.
 func (l *Logs) CreateStream(group arn.ARN, name string) error {
+	if l.kernel.Full() {
+		return ErrFull
+	}
 	return l.run(func() error {
 		g, err := l.find(group)
 		if err != nil {

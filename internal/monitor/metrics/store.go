@@ -134,8 +134,11 @@ type Datapoint struct {
 	Add func(*Set)
 }
 
-// Put adds clients' values. It is durable on return. The error is the store's.
+// Put adds clients' values. It is durable on return. Errors: kernel.ErrFull, the store's.
 func (s *Store) Put(data ...Datapoint) error {
+	if s.kernel.Full() {
+		return kernel.ErrFull
+	}
 	_, err := s.home.Run(false, func(*kernel.Tx) error { return s.put(data) })
 	if err != nil {
 		return err

@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -56,6 +57,24 @@ func advance(t rapid.TB, c *clock.Virtual, d time.Duration) {
 	t.Helper()
 	if _, err := c.Advance(context.Background(), d); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// While the disk is short of space, clients put nothing.
+func TestFullDisk(t *testing.T) {
+	st := memory.New()
+	s := open(t, st, clock.NewVirtual(start))
+	full := true
+	s.kernel.Config.Full = func() bool { return full }
+	put := func() error {
+		return s.Put(Datapoint{Metric: Metric{owner, "n", "name", ""}, Unit: "Count", Second: start.Unix(), Add: func(set *Set) { set.Add(1, 1) }})
+	}
+	if err := put(); !errors.Is(err, kernel.ErrFull) {
+		t.Errorf("a put on a full disk: %v", err)
+	}
+	full = false
+	if err := put(); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -254,12 +254,15 @@ func (e *Functions) DeleteFunction(ctx context.Context, fn arn.ARN, qualifier st
 }
 
 // PublishVersion makes a version of the latest one. Errors: those of
-// function.State.Publish, and CodeStorageExceeded.
+// function.State.Publish, CodeStorageExceeded, and InsufficientStorage.
 func (e *Functions) PublishVersion(ctx context.Context, cmd function.Publish) (info FunctionInfo, err error) {
 	e.quotas.Lock()
 	defer e.quotas.Unlock()
 	used := e.FunctionUsage(cmd.ARN.Account, cmd.ARN.Region)
 	err = e.WithCatalog(ctx, cmd.ARN, func(sh *Shard) error {
+		if e.Full() {
+			return kernel.ErrFull
+		}
 		_, again := sh.Functions.Published(cmd.ARN, cmd.Token)
 		if f, ok := sh.Functions.Function(cmd.ARN); ok && again == nil {
 			if most := e.options.Limits.CodeBytes; most > 0 && used.CodeBytes+f.Latest().Code.Size > most {
@@ -327,9 +330,13 @@ func versionOrder(name string) int {
 	return len(name)
 }
 
-// CreateAlias makes an alias. Errors: those of function.State.CreateAlias.
+// CreateAlias makes an alias. Errors: those of function.State.CreateAlias, and
+// InsufficientStorage.
 func (e *Functions) CreateAlias(ctx context.Context, cmd function.CreateAlias) (a function.Alias, err error) {
 	err = e.WithCatalog(ctx, cmd.Function, func(sh *Shard) error {
+		if e.Full() {
+			return kernel.ErrFull
+		}
 		made, err := sh.Functions.CreateAlias(cmd, &sh.Batch)
 		if err == nil {
 			a = *made

@@ -11,6 +11,7 @@ import (
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/kms"
+	"godwit.dev/godwit/internal/shard/kernel"
 )
 
 // ErrGrantToken refuses a string that is not a grant's token.
@@ -115,8 +116,11 @@ func (m *Module) Aliases(account, region, key, after string, limit int) (all []*
 }
 
 // CreateGrant adds a grant to a key, and assigns its id. It is idempotent for requests with the
-// same name.
+// same name. Errors: kernel.ErrFull, and those of the key's state.
 func (m *Module) CreateGrant(g kms.Grant) (made *kms.Grant, err error) {
+	if m.kernel.Full() {
+		return nil, kernel.ErrFull
+	}
 	var number [32]byte
 	if _, err := rand.Read(number[:]); err != nil {
 		return nil, err

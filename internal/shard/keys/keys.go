@@ -29,6 +29,7 @@ import (
 // returns are immutable: a command replaces them.
 type Module struct {
 	kernel.NopModule
+	kernel   *kernel.Kernel
 	shard    *kernel.Shard // whose lock guards what follows
 	sealing  *seal.Keys
 	sealer   *seal.Sealer                       // of key material
@@ -53,8 +54,8 @@ type aliasID struct{ account, region, name string }
 func New(k *kernel.Kernel, sealing *seal.Keys) *Module {
 	policies, _ := lru.New[string, *policy.Policy](maxPolicies) // it fails for no other size than 0
 	m := &Module{
-		policies: policies,
-		shard:    k.OwnShard(keyspace.KeyStream), sealing: sealing, sealer: sealing.Sealer("kms"),
+		policies: policies, kernel: k,
+		shard: k.OwnShard(keyspace.KeyStream), sealing: sealing, sealer: sealing.Sealer("kms"),
 		keys: map[string]*kms.Key{}, aliases: map[aliasID]*kms.Alias{}, grants: map[string]map[string]*kms.Grant{}, secrets: map[string]any{},
 	}
 	m.shard.Add(m)
@@ -232,8 +233,12 @@ func materialContext(account, region, id, material string) []byte {
 }
 
 // Create makes a customer's key with the given account, region, description, spec, usage,
-// policy and tags. With an ID it is idempotent: it returns the existing key of that ID.
+// policy and tags. With an ID it is idempotent: it returns the existing key of that ID. Errors:
+// kernel.ErrFull.
 func (m *Module) Create(n kms.New) (*kms.Key, error) {
+	if m.kernel.Full() {
+		return nil, kernel.ErrFull
+	}
 	once := n.ID != ""
 	if !once {
 		n.ID = uuid.NewString()

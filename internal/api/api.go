@@ -48,6 +48,9 @@ type Call struct {
 	// Via is the service that calls for its caller, as "cloudformation.amazonaws.com"; empty:
 	// the caller calls directly. Only callers in the process set it.
 	Via string
+	// Inside says that a caller in the process makes the call, in Caller's name and without an
+	// access key. Set by package wire.
+	Inside bool
 	// Span is the request's span; nil: the request is not traced.
 	Span *tracing.Span
 	// Describe returns the service's code and message for err, and whether it is the sender's
@@ -75,6 +78,10 @@ func (c *Call) TraceHeader() string {
 
 // Unsigned reports whether the request carried no credentials.
 func (c *Call) Unsigned() bool { return c.AccessKey == "" }
+
+// Vouched reports whether somebody is known to stand behind the request: it is signed, or made
+// within the process for a caller who was.
+func (c *Call) Vouched() bool { return !c.Unsigned() || c.Inside }
 
 // Principal is the caller's ARN, as resources record and show it.
 func (c *Call) Principal() string {

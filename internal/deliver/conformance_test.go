@@ -81,7 +81,7 @@ func kind(t *testing.T, p topic.Protocol, endpoint string) consumetest.Kind {
 			w.Must(err)
 		},
 		Delete: func(w *consumetest.World) {
-			w.Must(w.Engine.Unsubscribe(w.Context(), topic.Unsubscribe{Subscription: sub}))
+			w.Must(w.Engine.Unsubscribe(w.Context(), topic.Unsubscribe{Subscription: sub, Authenticated: true}))
 		},
 		Attempts: func() int { return int(attempts.n.Load()) },
 		Left: func(w *consumetest.World) int64 {

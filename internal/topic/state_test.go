@@ -407,7 +407,7 @@ func TestPaging(t *testing.T) {
 		t.Errorf("another account sees %v", page)
 	}
 	first, _ := w.Subscriptions(account, region, arn.ARN{}, 2)
-	if _, err := w.unsubscribe(first[0].ARN, false, ""); err != nil {
+	if _, err := w.unsubscribe(first[0].ARN, true, ""); err != nil {
 		t.Fatal(err)
 	}
 	if next, _ := w.Subscriptions(account, region, first[0].ARN, 1); next[0] != first[1] {

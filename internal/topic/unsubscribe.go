@@ -33,13 +33,14 @@ type Unsubscribed struct {
 }
 
 // Unsubscribe removes a subscription. It is idempotent. It fails with AccessDenied if the
-// subscription requires a signature and the request has none.
+// request has no signature and the subscription requires one, or needed no token: then its
+// endpoint, such as a queue, has no link to follow, and whoever does only knows an ARN.
 func (s *State) Unsubscribe(now time.Time, cmd Unsubscribe, b *mutation.Batch) (Unsubscribed, error) {
 	sub, ok := s.Subscription(cmd.Subscription)
 	if !ok {
 		return Unsubscribed{}, nil
 	}
-	if sub.AuthenticateOnUnsubscribe && !cmd.Authenticated {
+	if !cmd.Authenticated && (sub.AuthenticateOnUnsubscribe || !sub.byToken()) {
 		return Unsubscribed{}, ErrUnsubscribeUnsigned
 	}
 	out := Unsubscribed{
@@ -58,6 +59,12 @@ func (s *State) Unsubscribe(now time.Time, cmd Unsubscribe, b *mutation.Batch) (
 	s.addRemoved(sub)
 	s.putSubscription(b, sub)
 	return out, nil
+}
+
+// byToken reports that a token confirms the subscription, or has: whoever got it speaks for the
+// endpoint.
+func (sub *Subscription) byToken() bool {
+	return sub.Protocol.Configurable() || sub.Protocol.Mail() || sub.Pending || !sub.Authenticated
 }
 
 // restore undoes the deletion of a subscription, with an empty backlog of another incarnation:

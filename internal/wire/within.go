@@ -21,7 +21,7 @@ func (h *Handler) Within(ctx context.Context, call *api.Call, in any) (out any, 
 	if op == nil {
 		return nil, fault.Newf(fault.InvalidAction, "there is no %s of %s", call.Operation, call.Service)
 	}
-	call.RequestID, call.Time, call.Describe = h.NewRequestID(), clock.System.Now(), s.describe
+	call.RequestID, call.Time, call.Describe, call.Inside = h.NewRequestID(), clock.System.Now(), s.describe, true
 	if h.Clock != clock.System {
 		call.Time = h.Clock.Now()
 	}

@@ -136,7 +136,8 @@ func TestUnsubscribedWithoutConfirmation(t *testing.T) {
 	leave(t, endpoint, pending)
 
 	work := createQueue(t, q, "work")
-	leave(t, endpoint, subscribe(t, c, topic, "sqs", queueARN("work")))
+	mine := subscribe(t, c, topic, "sqs", queueARN("work"))
+	must(c.Unsubscribe(t.Context(), &sns.UnsubscribeInput{SubscriptionArn: &mine}))(t)
 	advance(t, endpoint, "1h")
 	if len(h.requests) != 0 {
 		t.Errorf("the web hook was told %d times", len(h.requests))
@@ -144,6 +145,24 @@ func TestUnsubscribedWithoutConfirmation(t *testing.T) {
 	out := must(q.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: &work}))(t)
 	equal(t, "messages in the queue", 0, len(out.Messages))
 	equal(t, "SubscriptionsDeleted", "3", topicAttributes(t, c, topic)["SubscriptionsDeleted"])
+}
+
+// Whoever knows the ARN of a queue's or a function's subscription, which no token confirmed, cannot
+// end it without a signature.
+func TestUnsubscribingAQueueIsSigned(t *testing.T) {
+	endpoint := start(t)
+	c, q := topicsClient(endpoint), client(endpoint)
+	topic, work := createTopic(t, c, "orders"), createQueue(t, q, "work")
+	for protocol, of := range map[string]string{"sqs": queueARN("work"), "lambda": functionARN("resize")} {
+		arn := subscribe(t, c, topic, protocol, of)
+		if page := leave(t, endpoint, arn); page.Status != http.StatusForbidden || !strings.Contains(page.Body, "<Code>AuthorizationError</Code>") {
+			t.Errorf("%s: %d %s", protocol, page.Status, page.Body)
+		}
+		equal(t, "it is still there", arn, subscriptionAttributes(t, c, arn)["SubscriptionArn"])
+	}
+	must(c.Publish(t.Context(), &sns.PublishInput{TopicArn: &topic, Message: aws.String("hello")}))(t)
+	out := must(q.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: &work}))(t)
+	equal(t, "messages in the queue", 1, len(out.Messages))
 }
 
 // AuthenticateOnUnsubscribe takes a signed request to set, and one to unsubscribe.

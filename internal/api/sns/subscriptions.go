@@ -91,7 +91,7 @@ func (s *Service) confirmSubscription(ctx context.Context, call *api.Call, in *C
 	sub, err := s.engine.ConfirmSubscription(ctx, topic.Confirm{
 		Topic:                     t,
 		Token:                     in.Token,
-		Authenticated:             !call.Unsigned(),
+		Authenticated:             call.Vouched(),
 		AuthenticateOnUnsubscribe: authenticate,
 	})
 	if err != nil {
@@ -111,7 +111,7 @@ func (s *Service) unsubscribe(ctx context.Context, call *api.Call, in *Unsubscri
 		return nil, err
 	}
 	return &UnsubscribeOutput{}, s.engine.Unsubscribe(ctx, topic.Unsubscribe{
-		Subscription: sub, Authenticated: !call.Unsigned(), Token: s.newToken(),
+		Subscription: sub, Authenticated: call.Vouched(), Token: s.newToken(),
 	})
 }
 

@@ -74,7 +74,7 @@ func kind(t *testing.T) consumetest.Kind {
 			w.Must(err)
 		},
 		Delete: func(w *consumetest.World) {
-			w.Must(w.Engine.Unsubscribe(w.Context(), topic.Unsubscribe{Subscription: sub}))
+			w.Must(w.Engine.Unsubscribe(w.Context(), topic.Unsubscribe{Subscription: sub, Authenticated: true}))
 		},
 		Behave:   func(_ *consumetest.World, to consumetest.Behaviour) { behaviour.Store(int64(to)) },
 		Attempts: func() int { return int(requests.Load()) },

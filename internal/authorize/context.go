@@ -204,8 +204,13 @@ func (c *Context) address() []string {
 	return c.value(host.Addr().Unmap().WithZone("").String())
 }
 
-// ServiceCaller is a service that calls in its own name: for example "sns", with a region if
-// the service has regional names.
+// SNS is SNS of a region, which a policy may name with the region or without.
+func SNS(region string) *caller.Caller {
+	return ServiceCaller("sns.amazonaws.com", "sns."+region+".amazonaws.com")
+}
+
+// ServiceCaller is a service that calls in its own name, by all the names that a policy may have
+// for it: for example "lambda.amazonaws.com".
 func ServiceCaller(names ...string) *caller.Caller {
 	return &caller.Caller{Kind: caller.Service, Services: slices.Clone(names)}
 }

@@ -34,6 +34,9 @@ type Subscribe struct {
 	// Refused is why no confirmation may be mailed to the endpoint, if it is a mail address;
 	// nil: one may.
 	Refused error
+
+	// RefusedNew is why no subscription can be added; nil: it can. Subscribing again is none.
+	RefusedNew error
 	// Missing says that the endpoint of a push platform does not exist.
 	Missing bool
 }
@@ -74,6 +77,9 @@ func (s *State) Subscribe(now time.Time, cmd Subscribe, b *mutation.Batch) (Subs
 	}
 	if existing, ok := t.endpoints[address{protocol, cmd.Endpoint}]; ok {
 		return s.subscribeAgain(now, existing, cmd, b)
+	}
+	if cmd.RefusedNew != nil {
+		return Subscribed{}, cmd.RefusedNew
 	}
 	sub := &Subscription{
 		ARN:           t.ARN.Subscription(cmd.ID),

@@ -2,6 +2,7 @@ package sdk_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -291,6 +292,49 @@ func TestReplayOfWhatIsGone(t *testing.T) {
 	equal(t, "of the new archive", []string{"a3"}, w.took(url))
 }
 
+// publishMany publishes n messages, whose bodies are numbers, in ten groups.
+func (w *archiveWorld) publishMany(n int) {
+	w.t.Helper()
+	for i := range n / 10 {
+		var entries []snstypes.PublishBatchRequestEntry
+		for j := range 10 {
+			e := batchEntry(fmt.Sprint(j), fmt.Sprint(10*i+j))
+			e.MessageGroupId, e.MessageDeduplicationId = aws.String(fmt.Sprint(j)), e.Message
+			entries = append(entries, e)
+		}
+		must(w.c.PublishBatch(w.t.Context(), &sns.PublishBatchInput{TopicArn: &w.topic, PublishBatchRequestEntries: entries}))(w.t)
+	}
+}
+
+// A replay whose deliveries an operator drops continues with what it has not delivered yet.
+func TestReplayDropped(t *testing.T) {
+	w := newArchiveWorld(t, func(*config.Config) {})
+	url := createFIFO(t, w.q, "q.fifo")
+	start := w.begins()
+	const messages = 1500 // more than a replay puts ahead of its deliveries
+	w.publishMany(messages)
+	fault := func(kind string) {
+		admin(t, w.endpoint+"/_godwit/faults", `{"arn":"`+queueARN("q.fifo")+`","fault":"`+kind+`"}`)
+	}
+	fault("unavailable")
+	sub := w.subscribe("q.fifo", "RawMessageDelivery", "true", "ReplayPolicy", replayFrom(start))
+	w.awaitIdle()
+	for _, path := range []string{"subscriptions/pause", "deliveries/drop", "subscriptions/resume"} {
+		body := `{"subscription":"` + sub + `"`
+		if path == "deliveries/drop" {
+			body += `,"all":true`
+		}
+		admin(t, w.endpoint+"/_godwit/"+path, body+"}")
+	}
+	fault("none")
+	w.awaitIdle()
+	w.publish("live")
+	if got := w.took(url); !slices.Contains(got, "1499") || !slices.Contains(got, "live") {
+		t.Errorf("%d messages came, without the last ones", len(got))
+	}
+	equal(t, "the status", "Completed", w.status(sub))
+}
+
 // Of replays under way there can be a quota. One of a queue that is out of reach
 // continues with its deliveries, through a restart, and fails with its archive.
 func TestReplayQuota(t *testing.T) {
@@ -311,15 +355,7 @@ func TestReplayQuota(t *testing.T) {
 		w := newArchiveWorld(t, setup)
 		createQueue(t, w.q, "q")
 		start = w.begins()
-		for i := range messages / 10 {
-			var entries []snstypes.PublishBatchRequestEntry
-			for j := range 10 {
-				e := batchEntry(fmt.Sprint(j), fmt.Sprint(10*i+j))
-				e.MessageGroupId, e.MessageDeduplicationId = aws.String(fmt.Sprint(j)), e.Message
-				entries = append(entries, e)
-			}
-			must(w.c.PublishBatch(t.Context(), &sns.PublishBatchInput{TopicArn: &w.topic, PublishBatchRequestEntries: entries}))(t)
-		}
+		w.publishMany(messages)
 		// A queue of another account confirms before its replay begins.
 		foreign := clientOf(w.endpoint, region, "111122223333")
 		foreignURL := createQueue(t, foreign, "foreign", "Policy",

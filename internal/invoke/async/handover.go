@@ -114,7 +114,7 @@ func temporary(err error) bool {
 	switch fault.KindOf(err) {
 	case fault.QueueDoesNotExist, fault.NotFound, fault.ResourceNotFound, fault.AccessDenied, fault.InvalidParameter,
 		fault.InvalidMessageContents, fault.RequestTooLarge, fault.UnsupportedOperation,
-		fault.KMSAccessDenied, fault.KMSNotFound, fault.KMSInvalidKeyUsage:
+		fault.KMSAccessDenied, fault.KMSNotFound, fault.KMSDisabled, fault.KMSInvalidState, fault.KMSInvalidKeyUsage:
 		return false
 	default:
 		return true

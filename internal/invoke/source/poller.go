@@ -404,15 +404,25 @@ func (p *poller) wanted(body []byte) bool {
 	return slices.ContainsFunc(p.filters, func(f *Filter) bool { return f.matches(c) })
 }
 
+// commandSize bounds the messages of one command: batches may have 10,000, and a command holds the
+// lock of the queue's shard.
+const commandSize = 256
+
 // remove deletes messages. If that fails, a message is received again.
 func (p *poller) remove(handles []string) {
 	if len(handles) == 0 || !p.mayDelete(context.Background()) {
 		return
 	}
-	errs, err := p.Engine.DeleteMessages(context.Background(), p.mapping.Queue, handles)
-	for _, each := range append(errs, err) {
-		if each != nil && fault.KindOf(each) != fault.QueueDoesNotExist {
-			p.Logger.Debug("a message that a function has taken was not deleted", slog.String("queue", p.mapping.Queue.String()), slog.Any("error", each))
+	for part := range slices.Chunk(handles, commandSize) {
+		errs, err := p.Engine.DeleteMessages(context.Background(), p.mapping.Queue, part)
+		p.logUndeleted(append(errs, err))
+	}
+}
+
+func (p *poller) logUndeleted(errs []error) {
+	for _, err := range errs {
+		if err != nil && fault.KindOf(err) != fault.QueueDoesNotExist {
+			p.Logger.Debug("a message that a function has taken was not deleted", slog.String("queue", p.mapping.Queue.String()), slog.Any("error", err))
 		}
 	}
 }
@@ -427,8 +437,8 @@ func (p *poller) giveBack(items []item) {
 	for i := range items {
 		handles[i] = items[i].handle
 	}
-	if len(handles) > 0 {
-		_ = p.Engine.GiveBack(context.Background(), p.mapping.Queue, handles) // on an error they become visible at their timeout
+	for part := range slices.Chunk(handles, commandSize) {
+		_ = p.Engine.GiveBack(context.Background(), p.mapping.Queue, part) // on an error they become visible at their timeout
 	}
 }
 
@@ -438,8 +448,8 @@ func (p *poller) changeVisibility(items []item, d time.Duration) {
 	for i := range items {
 		changes[i] = shard.VisibilityChange{Handle: items[i].handle, Timeout: d}
 	}
-	if len(changes) > 0 {
-		_, _ = p.Engine.ChangeVisibility(context.Background(), p.mapping.Queue, changes) // on an error they become visible at their timeout
+	for part := range slices.Chunk(changes, commandSize) {
+		_, _ = p.Engine.ChangeVisibility(context.Background(), p.mapping.Queue, part) // on an error they become visible at their timeout
 	}
 }
 

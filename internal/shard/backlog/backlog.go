@@ -190,7 +190,8 @@ func (e *Backlogs) Take(sub arn.ARN, most int) (taken []*Delivery, more bool, er
 	var lost []*Delivery
 	for i, d := range taken {
 		if records[i] == nil {
-			continue // the subscription was deleted meanwhile
+			failed = cmp.Or(failed, e.Lost(places[i])) // nil: the subscription was deleted meanwhile
+			continue
 		}
 		m, unreadable := message.DecodeRecord(records[i])
 		if unreadable != nil {
@@ -370,8 +371,7 @@ func (e *Backlogs) Transfer(ctx context.Context, d *Delivery, a Attempt, dest ar
 // encryptFor encrypts the message of a delivery for a queue, if that encrypts. Errors: KMS's.
 func (e *Backlogs) encryptFor(dest arn.ARN, d *Delivery, m *message.Message) error {
 	topic, _, _ := d.Subscription.ARN.SplitSubscription()
-	sns := authorize.ServiceCaller(queues.SnsService, "sns."+topic.Region+".amazonaws.com")
-	return e.EncryptFor(dest, sns, topic, m)
+	return e.EncryptFor(dest, authorize.SNS(topic.Region), topic, m)
 }
 
 // MoveOut moves a leased message of a backlog, as m, to the destination of in; it is durable on

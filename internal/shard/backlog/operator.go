@@ -458,10 +458,14 @@ func (e *Backlogs) Remove(ctx context.Context, d *Delivery, dest arn.ARN, m *mes
 				return err
 			}
 			_, err := from.DoAtomic(d.Queue, from.Now(), queue.Remove{Lane: d.Queued.Lane, Sequence: d.Queued.Sequence})
-			if r := from.recipients[d.Subscription.ARN]; err == nil && r != nil {
+			if err != nil {
+				return err
+			}
+			if r := from.recipients[d.Subscription.ARN]; r != nil {
 				r.Failed(d, d.Attempt, reason)
 			}
-			return err
+			e.Removed(d.Queue)
+			return nil
 		})
 	}
 	if err != nil {

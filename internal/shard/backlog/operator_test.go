@@ -15,6 +15,7 @@ import (
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/queue"
 	"godwit.dev/godwit/internal/queue/message"
@@ -409,6 +410,23 @@ func TestRemove(t *testing.T) {
 	got := w.made()
 	slices.Sort(got)
 	w.expect("the others", strings.Join(got, ", "), "m2 2, m4 1, m6 1, m7 1")
+}
+
+// TestLostDelivery: a delivery whose record is lost to damage is told of, and the others are made.
+func TestLostDelivery(t *testing.T) {
+	w := newOperatorWorld(t)
+	damaged := &shardtest.Damaged{Store: w.store}
+	w.store = damaged
+	w.reopen()
+	w.publish(3)
+	w.Journal.Flush()
+	damaged.Lose(t, func(k, record []byte) bool {
+		return k[2] == keyspace.Data && k[11] == keyspace.Messages && bytes.Contains(record, []byte("m2"))
+	})
+	taken, _, err := w.Take(w.sub, 10)
+	if !errors.Is(err, store.ErrDamaged) || len(taken) != 2 {
+		t.Errorf("took %d: %v", len(taken), err)
+	}
 }
 
 // TestRemovedIsEncrypted: a dead letter that an operator makes is encrypted as what else its queue

@@ -5,6 +5,7 @@ import (
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/authorize"
+	"godwit.dev/godwit/internal/caller"
 	"godwit.dev/godwit/internal/function"
 	"godwit.dev/godwit/internal/policy"
 	"godwit.dev/godwit/internal/shard/queues/queuepolicy"
@@ -74,24 +75,23 @@ func (e *Functions) AdmitFunction(ctx context.Context, fn arn.ARN, service, sour
 		return function.ErrNotFound.With(fn)
 	}
 	return e.WithCatalog(ctx, name, func(sh *Shard) error {
-		return sh.admitsService(name, qualifier, service, sourceARN, sourceAccount, sh.Now())
+		return sh.admits(authorize.ServiceCaller(service), name, qualifier, sourceARN, sourceAccount, sh.Now())
 	})
 }
 
-// admitsService is AdmitFunction under the lock of the function's shard.
-func (sh *Shard) admitsService(fn arn.ARN, qualifier, service, sourceARN, sourceAccount string, now int64) error {
+// admits is AdmitFunction under the lock of the function's shard.
+func (sh *Shard) admits(who *caller.Caller, fn arn.ARN, qualifier, sourceARN, sourceAccount string, now int64) error {
 	f, _, _, err := sh.Functions.Find(fn, qualifier)
 	if err != nil {
 		return err
 	}
 	target := fn.Qualify(qualifier)
-	who := authorize.ServiceCaller(service)
 	result := policy.Decide(&policy.Request{
 		Caller: who, Action: invokeFunction, Resource: target.String(), Owner: fn.Account,
 		Context: &authorize.Context{Caller: who, Account: fn.Account, Region: fn.Region, Now: now, Source: sourceARN, Owner: sourceAccount},
 	}, &policy.Policies{Resource: sh.functionPolicy(f, qualifier)})
 	if !result.Allowed() {
-		return ErrNotPermitted.With(service, invokeFunction, target, invokeFunction)
+		return ErrNotPermitted.With(who.Services[0], invokeFunction, target, invokeFunction)
 	}
 	return nil
 }

@@ -179,12 +179,16 @@ func (e *Functions) TakeEvents(fn arn.ARN, most int) (taken []*QueuedEvent, more
 // queuedEvent reads the event of a lease; nil if its function was deleted meanwhile.
 func (e *Functions) queuedEvent(fn arn.ARN, l backlog.Lease) (*QueuedEvent, error) {
 	keys := layout.NewKeys(l.Shard.ID, l.Queue.Incarnation)
-	record, ok, err := e.ReadRecord(keys.Record(l.Queued.Lane, l.Queued.Sequence))
+	key := keys.Record(l.Queued.Lane, l.Queued.Sequence)
+	record, ok, err := e.ReadRecord(key)
 	if err != nil {
 		e.Fatal(err)
 	}
-	if err != nil || !ok {
+	if err != nil {
 		return nil, err
+	}
+	if !ok {
+		return nil, e.Lost(key)
 	}
 	m, err := message.DecodeRecord(record)
 	if err == nil {
@@ -312,7 +316,7 @@ func (e *Functions) TransferEvent(ctx context.Context, d *backlog.Delivery, a ba
 		if _, err := to.invokable(fn, qualifier); err != nil {
 			return queue.Arrival{}, err
 		}
-		if err := to.admitsService(fn, qualifier, queues.SnsService, topic.String(), topic.Account, now); err != nil {
+		if err := to.admits(authorize.SNS(topic.Region), fn, qualifier, topic.String(), topic.Account, now); err != nil {
 			return queue.Arrival{}, err
 		}
 		return eventArrival(m, now), nil
@@ -326,10 +330,10 @@ func (e *Functions) TransferEvent(ctx context.Context, d *backlog.Delivery, a ba
 
 // EventsInfo is an operator's view of a function's queue of events.
 type EventsInfo struct {
-	Due      int64     // could be tried now
-	Waiting  int64     // can be attempted now
-	InFlight int64     // scheduled for their next attempt
-	Oldest   time.Time // leased by the consumer
+	Due      int64     // can be attempted now
+	Waiting  int64     // scheduled for their next attempt
+	InFlight int64     // leased by the consumer
+	Oldest   time.Time // when the oldest was accepted; zero: there is none
 	Now      time.Time // time of the server's clock
 }
 

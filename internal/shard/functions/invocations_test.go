@@ -26,13 +26,13 @@ type told struct{ ready chan string }
 
 func (c told) Ready(owner arn.ARN) { c.ready <- owner.Resource }
 
-// permit lets a topic invoke a function.
-func permit(t *testing.T, e *shard.Engine, name, qualifier, source string) {
+// permit lets SNS, by the name of its service, invoke a function for a topic.
+func permit(t *testing.T, e *shard.Engine, service, name, qualifier, source string) {
 	t.Helper()
 	err := e.PermitFunction(t.Context(), function.Permit{
 		Function: shardtest.FunctionARN(name), Qualifier: qualifier, Revision: "p",
 		Permission: function.Permission{
-			Sid: "s", Effect: "Allow", Principal: json.RawMessage(`{"Service":"sns.amazonaws.com"}`), Action: "lambda:InvokeFunction",
+			Sid: "s", Effect: "Allow", Principal: json.RawMessage(`{"Service":"` + service + `"}`), Action: "lambda:InvokeFunction",
 			Resource:  shardtest.FunctionARN(name).Qualify(qualifier).String(),
 			Condition: json.RawMessage(`{"ArnLike":{"AWS:SourceArn":"` + source + `"}}`),
 		},
@@ -91,12 +91,13 @@ func TestTransferEvent(t *testing.T) {
 		if err := transfer(); fault.KindOf(err) != fault.AccessDenied {
 			t.Errorf("without a permission: %v", err)
 		}
-		permit(t, e, "f", "", shardtest.TopicARN("other").String())
+		service := map[bool]string{false: "sns.amazonaws.com", true: "sns.us-east-1.amazonaws.com"}[twoStep]
+		permit(t, e, service, "f", "", shardtest.TopicARN("other").String())
 		if err := transfer(); fault.KindOf(err) != fault.AccessDenied {
 			t.Errorf("with that of another topic: %v", err)
 		}
 		must(e.ForbidFunction(ctx, function.Forbid{Function: f, Sid: "s"}))
-		permit(t, e, "f", "", news.String())
+		permit(t, e, service, "f", "", news.String())
 		must(e.SetFault(f, "throttled"))
 		if err := transfer(); fault.KindOf(err) != fault.Throttled {
 			t.Errorf("throttled: %v", err)

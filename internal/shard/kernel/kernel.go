@@ -9,6 +9,7 @@
 package kernel
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"log/slog"
@@ -393,8 +394,18 @@ func MergePages[T any, S Part](ctx context.Context, shards *[Shards]S, limit int
 // Full reports that the disk is short of space.
 func (e *Kernel) Full() bool { return e.Config.Full != nil && e.Config.Full() }
 
-// FlushAppended makes what the shard has appended so far visible in the store. A command must
-// not call it between its first change and the commit of that change.
+// Lost describes the damage that has hidden a key which the store does not find; nil: there is
+// none known, and the key was deleted or never there.
+func (e *Kernel) Lost(key []byte) error {
+	s, ok := e.Store.(store.Damaged)
+	if !ok {
+		return nil
+	}
+	return s.DamageIn(key, append(bytes.Clone(key), 0))
+}
+
+// FlushAppended makes what the shard has appended so far visible in the store: not what a
+// command in progress has changed, which is appended at its end.
 func (sh *Shard) FlushAppended() {
 	if !sh.Log.Last().Applied() {
 		sh.kernel.Journal.Flush()

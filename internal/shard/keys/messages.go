@@ -75,18 +75,18 @@ const (
 
 var errMessage = errors.New("keys: an encrypted message cannot be read")
 
-// Encrypts implements queues.Encryption.
+// Encrypts implements encryption.Keys.
 func (e *Messages) Encrypts(cfg queue.Config) (encrypted, managed bool) {
 	managed = e.managed && cfg.Managed
 	return managed || cfg.Key != "", managed
 }
 
-// Encrypt implements queues.Encryption.
+// Encrypt implements encryption.Keys.
 func (e *Messages) Encrypt(q arn.ARN, cfg queue.Config, who *caller.Caller, source arn.ARN, m *message.Message) error {
 	return e.encrypt(use{of: q, key: cfg.Key, reuse: cfg.KeyReuse, who: who, source: source}, m)
 }
 
-// EncryptWaiting implements queues.Encryption.
+// EncryptWaiting implements encryption.Keys.
 func (e *Messages) EncryptWaiting(owner arn.ARN, key string, who *caller.Caller, source arn.ARN, m *message.Message) error {
 	if key == "" && !e.managed {
 		return nil
@@ -94,7 +94,7 @@ func (e *Messages) EncryptWaiting(owner arn.ARN, key string, who *caller.Caller,
 	return e.encrypt(use{of: owner, key: key, reuse: topicReuse, who: who, source: source}, m)
 }
 
-// Default implements queues.Encryption.
+// Default implements encryption.Keys.
 func (e *Messages) Default() bool { return e.managed }
 
 func (e *Messages) encrypt(u use, m *message.Message) error {
@@ -225,7 +225,7 @@ func usable(k *kms.Key, operation string) error {
 	return nil
 }
 
-// Decrypt implements queues.Encryption.
+// Decrypt implements encryption.Keys.
 func (e *Messages) Decrypt(cfg queue.Config, who *caller.Caller, m *message.Message) error {
 	return e.decrypt(m, cfg.KeyReuse, func(k *kms.Key, of arn.ARN) error {
 		u := use{of: of, who: who}
@@ -236,7 +236,7 @@ func (e *Messages) Decrypt(cfg queue.Config, who *caller.Caller, m *message.Mess
 	}, principal(who))
 }
 
-// Open implements queues.Encryption.
+// Open implements encryption.Keys.
 func (e *Messages) Open(m *message.Message) error {
 	return e.decrypt(m, topicReuse, func(*kms.Key, arn.ARN) error { return nil }, "the server")
 }

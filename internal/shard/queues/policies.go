@@ -16,8 +16,6 @@ import (
 // a subscription's backlog. So a change also applies to pending deliveries. Requests of clients
 // are authorised elsewhere, also by this policy.
 
-// SnsService is the service principal of a topic's deliveries.
-const SnsService = "sns.amazonaws.com"
 
 // sendMessage is the action of a delivery to a queue.
 const sendMessage = "sqs:SendMessage"
@@ -61,7 +59,7 @@ func (qs *Queue) Admits(topic arn.ARN, now int64) error {
 		}
 		return ErrForbidden
 	}
-	who := authorize.ServiceCaller(SnsService, "sns."+topic.Region+".amazonaws.com")
+	who := authorize.SNS(topic.Region)
 	r := policy.Request{
 		Caller: who, Action: sendMessage, Resource: qs.ARN.String(), Owner: qs.ARN.Account,
 		Context: &authorize.Context{

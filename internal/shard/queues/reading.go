@@ -98,13 +98,10 @@ func (e *Queues) readLeased(ctx context.Context, sh *Shard, found Found, req *Re
 	}
 	sh.requeue(qs, back)
 	out = make([]Received, 0, len(found.Leases))
-	damaged, _ := e.Store.(store.Damaged)
 	for i, l := range found.Leases {
 		if records[i] == nil {
-			if damaged != nil {
-				if err := damaged.DamageIn(keys[i], append(keys[i], 0)); err != nil {
-					bad = append(bad, unreadable{l, err})
-				}
+			if err := e.Lost(keys[i]); err != nil {
+				bad = append(bad, unreadable{l, err})
 			}
 			continue
 		}

@@ -92,9 +92,6 @@ func (m *Module) Create(ctx context.Context, c *Creation) (id string, err error)
 	if err := ctx.Err(); err != nil {
 		return "", err
 	}
-	if m.kernel.Full() {
-		return "", kernel.ErrFull
-	}
 	var tasks []*Task
 	err = m.shard.RunDurable(func(tx *kernel.Tx) error {
 		tx.DependOn(m.shard.Log.Last())
@@ -104,6 +101,9 @@ func (m *Module) Create(ctx context.Context, c *Creation) (id string, err error)
 				return nil
 			}
 			return ErrExists.With(c.Name)
+		}
+		if m.kernel.Full() {
+			return kernel.ErrFull
 		}
 		e, err := m.enter(c)
 		if err != nil {

@@ -98,8 +98,11 @@ func (m *Module) Start(w Worker) {
 	}
 }
 
-// tasks are steps with the properties of their stack.
+// tasks are steps with the properties of their stack; none before Start, which gives them again.
 func (m *Module) tasks(e *entry, steps []stack.Step) []*Task {
+	if m.worker == nil {
+		return nil
+	}
 	tasks := make([]*Task, 0, len(steps))
 	root := e.Root
 	if root == "" {
@@ -116,9 +119,6 @@ func (m *Module) tasks(e *entry, steps []stack.Step) []*Task {
 
 // launch executes tasks in the background, once the commit that has them is durable.
 func (m *Module) launch(tasks []*Task) {
-	if m.worker == nil {
-		return // Start gives them again
-	}
 	for _, t := range tasks {
 		m.kernel.GoBackground(func() { m.do(t) })
 	}

@@ -316,11 +316,16 @@ func (m *Module) Read(s *stream.Stream, b *stream.Batch, f func(arrival int64, r
 	}
 	defer func() { err = errors.Join(err, arrivals.Close()) }()
 	var failed error
+	more := arrivals.Next()
 	err = store.Each(m.reader, keyspace.Span{
 		Lower: numberKey(keyspace.FirehoseRecords, s.Number, b.From), Upper: numberKey(keyspace.FirehoseRecords, s.Number, b.To+1),
-	}, func(_, value []byte) bool {
+	}, func(key, value []byte) bool {
 		arrival := b.Oldest
-		if arrivals.Next() {
+		number := numberOf(key, 1)
+		for more && numberOf(arrivals.Key(), 1) < number { // their records are lost
+			more = arrivals.Next()
+		}
+		if more && numberOf(arrivals.Key(), 1) == number {
 			if c, err := stream.DecodeChunk(arrivals.Value()); err == nil {
 				arrival = c.Arrival
 			}

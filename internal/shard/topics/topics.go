@@ -37,10 +37,10 @@ func (e *Topics) CreateTopic(ctx context.Context, cmd topic.CreateTopic) error {
 		full = e.countTopics(cmd.ARN.Account, cmd.ARN.Region) >= most
 	}
 	return e.WithCatalog(ctx, cmd.ARN, func(sh *Shard) error {
-		if e.Full() {
+		_, there := sh.Topics.Topic(cmd.ARN)
+		if !there && e.Full() {
 			return kernel.ErrFull
 		}
-		_, there := sh.Topics.Topic(cmd.ARN)
 		if full && !there {
 			return ErrTooManyTopics
 		}
@@ -198,7 +198,7 @@ func (e *Topics) Subscribe(ctx context.Context, cmd topic.Subscribe) (sub topic.
 	cmd.Draft = topic.Draft(cmd.Attributes)
 	err = e.WithCatalog(ctx, cmd.Topic, func(sh *Shard) error {
 		if e.Full() {
-			return kernel.ErrFull
+			cmd.RefusedNew = kernel.ErrFull
 		}
 		cmd.Incarnation, cmd.Next = sh.Meta.Incarnation+1, sh.order(cmd.Topic)
 		cmd.Token = sh.Topics.Token(cmd.Topic, cmd.Token)

@@ -180,10 +180,8 @@ func (e *Transfers) StartMoveTask(ctx context.Context, spec MoveTaskSpec) error 
 	return e.WithCatalog(ctx, spec.Source, func(sh *Shard) error {
 		qs, err := sh.Lookup(spec.Source)
 		switch {
-		case fault.KindOf(err) == fault.QueueDoesNotExist:
-			return ErrMoveResource.With("SourceArn")
 		case err != nil:
-			return err
+			return moveResource(err, "SourceArn")
 		case sh.activeMove(spec.Source) != nil:
 			return ErrMoveRunning
 		case e.Full():
@@ -218,14 +216,20 @@ func withoutKey(c *caller.Caller) *caller.Caller {
 	return &kept
 }
 
+// moveResource is the error of an operation on tasks whose queue, named by a parameter, is refused.
+func moveResource(err error, parameter string) error {
+	if fault.KindOf(err) == fault.QueueDoesNotExist {
+		return ErrMoveResource.With(parameter)
+	}
+	return err
+}
+
 // checkMove checks the rules that involve other queues than the source.
 func (e *Transfers) checkMove(ctx context.Context, spec MoveTaskSpec) error {
 	sources, _, err := e.DeadLetterSources(ctx, spec.Source, "", 1)
 	switch {
-	case fault.KindOf(err) == fault.QueueDoesNotExist:
-		return ErrMoveResource.With("SourceArn")
 	case err != nil:
-		return err
+		return moveResource(err, "SourceArn")
 	case len(sources) == 0 && !e.TakesOthers(spec.Source):
 		return ErrMoveSource
 	case spec.Destination.IsZero():
@@ -235,10 +239,8 @@ func (e *Transfers) checkMove(ctx context.Context, spec MoveTaskSpec) error {
 	}
 	_, err = e.QueueConfig(ctx, spec.Destination)
 	switch {
-	case fault.KindOf(err) == fault.QueueDoesNotExist:
-		return ErrMoveResource.With("DestinationArn")
 	case err != nil:
-		return err
+		return moveResource(err, "DestinationArn")
 	case spec.Destination.FIFO() != spec.Source.FIFO():
 		return ErrMoveType
 	}
@@ -250,10 +252,8 @@ func (e *Transfers) checkMove(ctx context.Context, spec MoveTaskSpec) error {
 func (e *Transfers) MoveTasks(ctx context.Context, source arn.ARN, limit int) (tasks []MoveTask, err error) {
 	var last *journal.Commit
 	err = e.WithCatalog(ctx, source, func(sh *Shard) error {
-		if _, err := sh.Lookup(source); fault.KindOf(err) == fault.QueueDoesNotExist {
-			return ErrMoveResource.With("SourceArn")
-		} else if err != nil {
-			return err
+		if _, err := sh.Lookup(source); err != nil {
+			return moveResource(err, "SourceArn")
 		}
 		last = sh.Log.Last()
 		for _, t := range slices.Backward(sh.moves[source]) {
@@ -276,8 +276,8 @@ func (e *Transfers) MoveTasks(ctx context.Context, source arn.ARN, limit int) (t
 // not moved back. Errors: ResourceNotFound, for the queue or the task.
 func (e *Transfers) CancelMoveTask(ctx context.Context, source arn.ARN, id string) (moved int64, err error) {
 	err = e.WithCatalog(ctx, source, func(sh *Shard) error {
-		if _, err := sh.Lookup(source); fault.KindOf(err) == fault.QueueDoesNotExist {
-			return ErrMoveResource.With("SourceArn")
+		if _, err := sh.Lookup(source); err != nil {
+			return moveResource(err, "SourceArn")
 		}
 		t := sh.activeMove(source)
 		if t == nil || t.ID != id || t.Status != MoveRunning {

@@ -371,6 +371,31 @@ func TestMoveTaskPassesDamage(t *testing.T) {
 	}
 }
 
+// TestMoveTaskPassesLostRecord: a message whose record is lost to damage holds up no other, and is told
+// of.
+func TestMoveTaskPassesLostRecord(t *testing.T) {
+	ctx := context.Background()
+	s := &shardtest.Damaged{Store: memory.New()}
+	var log bytes.Buffer
+	e := shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, s, nil), Clock: clock.NewVirtual(shardtest.Start), Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	defer e.Close()
+	died(t, e, 5)
+	e.Journal.Flush()
+	s.Lose(t, func(k, record []byte) bool {
+		return k[2] == keyspace.Data && k[11] == keyspace.Messages && bytes.Contains(record, []byte("m1"))
+	})
+	if err := e.StartMoveTask(ctx, transfer.MoveTaskSpec{ID: "x", Source: shardtest.QueueARN("dead")}); err != nil {
+		t.Fatal(err)
+	}
+	e.AwaitIdle()
+	if task := lastTask(t, e); task.Status != transfer.MoveCompleted || task.Moved != 4 {
+		t.Errorf("%+v", task)
+	}
+	if !strings.Contains(log.String(), "a message cannot be read") {
+		t.Errorf("the log says %q", &log)
+	}
+}
+
 // TestDeadLetterSourcesOfAShard checks the reverse map of dead-letter queues
 // against what the queues' records say, through random changes and a restart.
 func TestDeadLetterSourcesOfAShard(t *testing.T) {

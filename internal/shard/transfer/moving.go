@@ -142,15 +142,19 @@ func (sh *Shard) leaseForMove(qs *queues.Queue, now int64, n int) ([]queue.Lease
 // message was deleted, or is unreadable and stays leased to the task.
 func (e *Transfers) moveOne(sh *Shard, t *runningMove, qs *queues.Queue, l queue.Lease) (*journal.Commit, error) {
 	keys := layout.NewKeys(sh.ID, qs.Incarnation)
-	record, ok, err := e.ReadRecord(keys.Record(l.Lane, l.Sequence))
+	key := keys.Record(l.Lane, l.Sequence)
+	record, ok, err := e.ReadRecord(key)
 	if err != nil {
 		e.Fatal(err)
 		return nil, err
 	}
-	if !ok {
+	var m *message.Message
+	switch err = e.Lost(key); {
+	case ok:
+		m, err = message.DecodeRecord(record)
+	case err == nil:
 		return nil, ErrNotLeased
 	}
-	m, err := message.DecodeRecord(record)
 	if err != nil {
 		if t.Picks {
 			return nil, err

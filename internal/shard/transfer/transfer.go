@@ -173,10 +173,10 @@ func (sh *Shard) take(in Incoming, source arn.ARN) error {
 	return nil
 }
 
-// AckSource removes a leased message that another queue has accepted.
+// AckSource removes a message that another queue has accepted, leased or not.
 func (sh *Shard) AckSource(qs *queues.Queue, l queue.Lease) {
 	sh.countMove(qs, l.Sequence)
-	// It is leased, so the command needs nothing from disk and cannot fail.
+	// The caller has checked that it is there: it cannot fail.
 	_, _ = sh.DoAtomic(qs, sh.Now(), queue.Remove{Lane: l.Lane, Sequence: l.Sequence})
 	sh.engine.Removed(qs)
 }
@@ -216,6 +216,7 @@ func (e *Transfers) moveInTwoSteps(src Source, to *Shard, in Incoming) (*journal
 		default:
 			// Its lease ended meanwhile. If it was deleted, nothing is left to remove.
 			_, _ = from.Do(qs, from.Now(), queue.Remove{Lane: l.Lane, Sequence: l.Sequence})
+			e.Removed(qs)
 		}
 		return nil
 	})
@@ -257,6 +258,7 @@ func (e *Transfers) moveDeadLetters(sh *Shard, qs *queues.Queue) {
 		}
 
 		m, err := e.deadLetter(sh, qs, l)
+		unreadable := err
 		if err == nil {
 			_, err = e.Move(Source{Shard: sh, Queue: qs, Lease: l}, Incoming{To: dest, Enter: func(now int64, _ queue.Config) (queue.Arrival, error) {
 				m.Moved = now
@@ -273,6 +275,9 @@ func (e *Transfers) moveDeadLetters(sh *Shard, qs *queues.Queue) {
 				e.GoBackground(func() { e.moveDeadLetters(sh, qs) })
 			})
 			return
+		case unreadable != nil:
+			e.Logger.Error("a message stays in its queue: it cannot be read",
+				"queue", qs.ARN.String(), "sequence", l.Sequence, "error", err)
 		default:
 			e.Logger.Warn("a message stays in its queue: the dead-letter queue does not take it",
 				"queue", qs.ARN.String(), "deadLetterQueue", dest.String(), "reason", err.Error())
@@ -314,13 +319,14 @@ func (sh *Shard) deadLettered(qs *queues.Queue, l queue.Lease, dest arn.ARN, err
 // the disk, and needs none, as records never change.
 func (e *Transfers) deadLetter(from *Shard, qs *queues.Queue, l queue.Lease) (*message.Message, error) {
 	keys := layout.NewKeys(from.ID, qs.Incarnation)
-	record, ok, err := e.ReadRecord(keys.Record(l.Lane, l.Sequence))
+	key := keys.Record(l.Lane, l.Sequence)
+	record, ok, err := e.ReadRecord(key)
 	if err != nil {
 		e.Fatal(err)
 		return nil, err
 	}
 	if !ok {
-		return nil, ErrNotLeased
+		return nil, cmp.Or(e.Lost(key), error(ErrNotLeased))
 	}
 	m, err := message.DecodeRecord(record)
 	if err != nil {

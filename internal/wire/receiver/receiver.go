@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"maps"
 	"mime"
 	"net"
 	"net/http"
@@ -287,6 +288,7 @@ func (v *Receiver) admit(source *ingest.Compiled, size int64) error {
 	defer v.mu.Unlock()
 	u := v.used[source.Name]
 	if u == nil {
+		maps.DeleteFunc(v.used, func(name string, u *use) bool { return u.now == 0 && v.Find(name) == nil }) // deleted sources leave nothing
 		u = &use{}
 		v.used[source.Name] = u
 	}
@@ -311,6 +313,6 @@ func (v *Receiver) leave(source *ingest.Compiled) {
 	defer v.mu.Unlock()
 	u := v.used[source.Name]
 	if u.now--; u.now == 0 && u.rates == nil {
-		delete(v.used, source.Name) // so that deleted sources leave nothing
+		delete(v.used, source.Name)
 	}
 }

@@ -3,6 +3,7 @@ package keys
 import (
 	"cmp"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"strings"
 	"sync"
@@ -167,14 +168,25 @@ func (u *use) access(operation string) *Access {
 	return a
 }
 
+// principal identifies whose permission a cached data key stands for. Sessions of one role and
+// name differ in their policies, tags and source identity: each is its access key, or, if it is
+// stored without that, all that is stored of it.
 func principal(who *caller.Caller) string {
 	switch {
 	case who == nil:
 		return ""
 	case who.Kind == caller.Service:
 		return strings.Join(who.Services, " ")
+	case who.Issued.IsZero():
+		return who.ARN + " " + who.ID
+	case who.AccessKey != "":
+		return who.ARN + " " + who.ID + " " + who.AccessKey
 	}
-	return who.ARN + " " + who.ID
+	all, err := json.Marshal(who)
+	if err != nil {
+		panic(err) // it has only types that JSON can encode
+	}
+	return string(all)
 }
 
 // dataKey is the cached data key of a use, or a new one, which needs the permissions to

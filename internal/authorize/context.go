@@ -180,15 +180,21 @@ func (c *Context) value(s string) []string {
 
 func (c *Context) truth(b bool) []string { return c.value(strconv.FormatBool(b)) }
 
-// tag is the value of a tag, with a case-insensitive key. It may be empty.
-func (c *Context) tag(tags map[string]string, name string) []string {
+// tag is the value of a tag, with a case-insensitive key. It may be empty. Of keys that differ
+// in case only it is the value of each, in order.
+func (c *Context) tag(tags map[string]string, name string) (values []string) {
 	for key, value := range tags {
-		if strings.EqualFold(key, name) {
+		switch {
+		case !strings.EqualFold(key, name):
+		case values == nil:
 			c.one[0] = value
-			return c.one[:]
+			values = c.one[:]
+		default:
+			values = append(values, value) // copies: c.one has no space
 		}
 	}
-	return nil
+	slices.Sort(values)
+	return values
 }
 
 // address is the value of aws:SourceIp, which is absent from a request that a service

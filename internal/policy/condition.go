@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -19,7 +20,13 @@ type condition struct {
 	ifExists bool // holds without a value
 	null     bool // the operands say whether the key is absent
 	set      quantifier
+	named    bool // the key ends in a name whose case does not count
 }
+
+// namedKeys are the prefixes of keys that end in the name of a tag, or of a pair of an
+// encryption context. Conditions ignore the case of that name, while a resource may have two
+// that differ in case only: then the key has a value for each.
+var namedKeys = []string{"aws:principaltag/", "aws:requesttag/", "aws:resourcetag/", "iam:resourcetag/", "kms:encryptioncontext:"}
 
 // quantifier says which of a key's values must match.
 type quantifier uint8
@@ -94,6 +101,7 @@ func parseConditions(raw json.RawMessage, variables bool) (all []condition, err 
 			if c.key, c.written = strings.ToLower(key), key; key == "" {
 				return malformed("a condition without a key")
 			}
+			c.named = slices.ContainsFunc(namedKeys, func(prefix string) bool { return strings.HasPrefix(c.key, prefix) })
 			values, err := scalars(value)
 			if err != nil {
 				return err
@@ -113,9 +121,23 @@ func parseConditions(raw json.RawMessage, variables bool) (all []condition, err 
 	return all, err
 }
 
-// holds evaluates the condition.
-func (c *condition) holds(r *Request) bool {
+// holds evaluates the condition of a statement. Where names that differ in case only have
+// different values, that of a Deny holds if it does for one of them, that of an Allow if it
+// does for all.
+func (c *condition) holds(r *Request, deny bool) bool {
 	values := r.values(c.key)
+	if !c.named || len(values) < 2 {
+		return c.holdsFor(values, r)
+	}
+	for i := range values {
+		if c.holdsFor(values[i:i+1], r) == deny {
+			return deny
+		}
+	}
+	return !deny
+}
+
+func (c *condition) holdsFor(values []string, r *Request) bool {
 	switch {
 	case c.null:
 		return c.matches(strconv.FormatBool(len(values) == 0), r)

@@ -104,7 +104,7 @@ func (s *Statement) applies(r *Request, bounded bool) (form Form, ok bool) {
 		}
 	}
 	for i := range s.conditions {
-		if !s.conditions[i].holds(r) {
+		if !s.conditions[i].holds(r, s.Deny) {
 			return NoForm, false
 		}
 	}

@@ -146,8 +146,15 @@ func keysOf(k *kms.Key, a *Access, aliases []string) []authorize.Key {
 		{Name: "kms:resourcealiases", Values: aliases},
 		{Name: "kms:encryptioncontextkeys", Values: slices.Sorted(maps.Keys(a.Context))},
 	}
-	for name, value := range a.Context {
-		keys = append(keys, authorize.Key{Name: "kms:encryptioncontext:" + strings.ToLower(name), Values: []string{value}})
+	begin := len(keys)
+	for _, name := range slices.Sorted(maps.Keys(a.Context)) {
+		key := authorize.Key{Name: "kms:encryptioncontext:" + strings.ToLower(name), Values: []string{a.Context[name]}}
+		// Names that differ in case only are one key, which has the value of each.
+		if i := slices.IndexFunc(keys[begin:], func(k authorize.Key) bool { return k.Name == key.Name }); i >= 0 {
+			keys[begin+i].Values = append(keys[begin+i].Values, key.Values...)
+		} else {
+			keys = append(keys, key)
+		}
 	}
 	return keys
 }

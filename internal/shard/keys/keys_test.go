@@ -280,6 +280,27 @@ func TestAllow(t *testing.T) {
 	}
 }
 
+// Conditions on an encryption context ignore the case of names: a Deny holds for any of those
+// that differ in nothing else.
+func TestContextInAnotherCase(t *testing.T) {
+	m := open(t, shardtest.JournalOf(t, memory.New(), nil), seal.NewRoot(), clock.NewVirtual(shardtest.Start))
+	k, err := m.Create(kms.New{Account: account, Region: region, Spec: kms.SymmetricDefault, Usage: kms.EncryptDecrypt, Policy: `{"Version":"2012-10-17","Statement":[
+		{"Effect":"Allow","Principal":"*","Action":"kms:*","Resource":"*"},
+		{"Effect":"Deny","Principal":"*","Action":"kms:Decrypt","Resource":"*","Condition":{"StringEquals":{"kms:EncryptionContext:Level":"secret"}}}]}`})
+	if err != nil {
+		t.Fatal(err)
+	}
+	zoe := &caller.Caller{Kind: caller.User, Account: "999988887777", ARN: "arn:aws:iam::999988887777:user/zoe", ID: "AIDAZOE", Name: "zoe"}
+	for range 50 { // a map's order is random
+		if err := m.Allow(k, &keys.Access{Operation: "Decrypt", Caller: zoe, Context: map[string]string{"level": "secret", "LEVEL": "public", "leveL": "public"}}); err == nil {
+			t.Fatal("a further name lets the caller decrypt what is secret")
+		}
+	}
+	if err := m.Allow(k, &keys.Access{Operation: "Decrypt", Caller: zoe, Context: map[string]string{"level": "public"}}); err != nil {
+		t.Error(err)
+	}
+}
+
 // BenchmarkEncrypt is a message of 1 KiB under the store's key, as a queue with SSE-SQS has it.
 func BenchmarkEncrypt(b *testing.B) {
 	sealing, _, err := seal.NewKeys(seal.NewRoot())

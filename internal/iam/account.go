@@ -208,7 +208,7 @@ func (a *Account) Create(e *Entity) error {
 		return err
 	}
 	if e.Role != nil {
-		if err := checkTrustSize(e.Role.Trust); err != nil {
+		if err := CheckTrustSize(e.Role.Trust); err != nil {
 			return err
 		}
 	}
@@ -304,7 +304,7 @@ func (a *Account) Describe(name string, description *string, maxSession *int) er
 
 // SetTrust replaces a role's trust policy.
 func (a *Account) SetTrust(name, document string) error {
-	if err := checkTrustSize(document); err != nil {
+	if err := CheckTrustSize(document); err != nil {
 		return err
 	}
 	return a.edit(Role, name, func(e *Entity) error {

@@ -27,7 +27,9 @@ func size(document string) (n int) {
 	return n
 }
 
-func checkTrustSize(document string) error {
+// CheckTrustSize refuses a trust policy, as it is given, beyond its quota: the stored form, with
+// unique ids instead of ARNs, is shorter.
+func CheckTrustSize(document string) error {
 	if size(document) > MaxTrust {
 		return ErrQuota.With("ACLSizePerRole", MaxTrust)
 	}

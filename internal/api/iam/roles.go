@@ -64,6 +64,9 @@ func (s *Service) readTrust(document string) (bound string, err error) {
 	if err := checkDocument(iam.Trust, document); err != nil {
 		return "", err
 	}
+	if err := iam.CheckTrustSize(document); err != nil {
+		return "", err
+	}
 	bound, unknown := s.engine.BindPolicy(document)
 	if unknown != "" {
 		return "", fault.Newf(fault.MalformedPolicyDocument, `Invalid principal in policy: "AWS":"%s"`, unknown)

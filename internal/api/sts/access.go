@@ -18,7 +18,14 @@ var access = map[string]api.Access{
 	"GetCallerIdentity":         api.Free,
 	"GetSessionToken":           api.Free,
 	"GetFederationToken": api.Needs(func(call *api.Call, in *GetFederationTokenInput) ([]authorize.Need, error) {
-		return []authorize.Need{{Action: "sts:GetFederationToken", Resource: "arn:aws:sts::" + call.Account + ":federated-user/" + api.Deref(in.Name), Account: call.Account}}, nil
+		n := authorize.Need{Action: "sts:GetFederationToken", Resource: "arn:aws:sts::" + call.Account + ":federated-user/" + api.Deref(in.Name), Account: call.Account}
+		if len(in.Tags) == 0 {
+			return []authorize.Need{n}, nil
+		}
+		tag(&n, in.Tags)
+		tagging := n
+		tagging.Action = "sts:TagSession"
+		return []authorize.Need{n, tagging}, nil
 	}),
 	"GetAccessKeyInfo": func(*api.Call, any) ([]authorize.Need, error) { return api.Any("sts:GetAccessKeyInfo"), nil },
 }
@@ -47,13 +54,7 @@ func assuming(call *api.Call, in *AssumeRoleInput) ([]authorize.Need, error) {
 		needs = append(needs, needs[0])
 		needs[len(needs)-1].Action = action
 	}
-	if len(in.Tags) > 0 {
-		needs[0].Tags = map[string]string{}
-		for _, t := range in.Tags {
-			needs[0].TagKeys = append(needs[0].TagKeys, api.Deref(t.Key))
-			needs[0].Tags[api.Deref(t.Key)] = api.Deref(t.Value)
-		}
-	}
+	tag(&needs[0], in.Tags)
 	if len(in.Tags)+len(call.Caller.Transitive) > 0 {
 		also("sts:TagSession")
 	}
@@ -61,4 +62,16 @@ func assuming(call *api.Call, in *AssumeRoleInput) ([]authorize.Need, error) {
 		also("sts:SetSourceIdentity")
 	}
 	return needs, nil
+}
+
+// tag sets the condition keys of the tags in a request.
+func tag(n *authorize.Need, tags []Tag) {
+	if len(tags) == 0 {
+		return
+	}
+	n.Tags = map[string]string{}
+	for _, t := range tags {
+		n.TagKeys = append(n.TagKeys, api.Deref(t.Key))
+		n.Tags[api.Deref(t.Key)] = api.Deref(t.Value)
+	}
 }

@@ -40,7 +40,7 @@ type Caller struct {
 	Services []string
 
 	AccessKey string // empty for Anonymous and Service
-	// Tags are aws:PrincipalTag: those of the user, or of the role and the session.
+	// Tags are aws:PrincipalTag: those of the user or role, and of the session.
 	Tags map[string]string
 	// Transitive are the keys of the session's tags that the session of a further role inherits.
 	Transitive []string

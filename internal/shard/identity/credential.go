@@ -122,6 +122,9 @@ func (m *Module) callerOf(s *Session) (*caller.Caller, error) {
 			Account: s.Account, ARN: "arn:aws:sts::" + s.Account + ":federated-user/" + s.Name, ID: s.Account + ":" + s.Name, Name: s.Name,
 			User: cmp.Or(s.Of, s.Account),
 		}
+		if of != nil {
+			c.Tags = of.TagMap()
+		}
 	case of != nil:
 		c = userCaller(of, "")
 	default:
@@ -131,7 +134,7 @@ func (m *Module) callerOf(s *Session) (*caller.Caller, error) {
 	if len(s.Tags) > 0 {
 		tags := map[string]string{}
 		maps.Copy(tags, c.Tags)
-		for k, v := range s.Tags { // a session's tag overrides its role's
+		for k, v := range s.Tags { // a session's tag overrides its role's or user's
 			for old := range tags {
 				if strings.EqualFold(old, k) {
 					delete(tags, old)

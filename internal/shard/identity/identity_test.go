@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -389,4 +390,34 @@ func TestFederated(t *testing.T) {
 	check("root's without policies", may("", "sqs:SendMessage"), policy.ImplicitDeny)
 	w.run(func(a *iam.Account, _ time.Time) error { return a.PutInline(iam.User, "ann", "d", denyAll) })
 	check("the user is denied", may(ann, "sqs:SendMessage", allowSend), policy.ExplicitDeny)
+}
+
+// A federated user has the tags of the user that has made the token; the token's own override
+// them.
+func TestTagsOfFederated(t *testing.T) {
+	w := open(t, memory.New(), nil)
+	w.user("ann")
+	var ann string
+	w.run(func(a *iam.Account, _ time.Time) error {
+		e, err := a.Find(iam.User, "ann")
+		if err != nil {
+			return err
+		}
+		ann = e.ID
+		return a.Tag(iam.User, "ann", []iam.Tag{{Key: "Team", Value: "sales"}, {Key: "site", Value: "north"}})
+	})
+	for of, want := range map[string]map[string]string{ann: {"team": "board", "site": "north"}, "": {"team": "board"}} {
+		session := &identity.Session{Kind: caller.Federated, Account: account, Of: of, Name: "fed", Expires: clock.System.Now().Add(time.Hour), Tags: map[string]string{"team": "board"}}
+		token, err := w.NewSession(session)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := w.Credential(session.AccessKey, token)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !maps.Equal(c.Caller.Tags, want) {
+			t.Errorf("made by %q: the tags are %v, want %v", of, c.Caller.Tags, want)
+		}
+	}
 }

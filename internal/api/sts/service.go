@@ -115,7 +115,10 @@ func (s *Service) getSessionToken(_ context.Context, call *api.Call, in *GetSess
 	case c.Kind == caller.Root && c.Issued.IsZero():
 		lasts = min(lasts, ofRoot*time.Second)
 	case c.Kind == caller.User && c.Issued.IsZero():
-		session.Of = s.idOf(c)
+		var err error
+		if session.Of, err = s.idOf(call); err != nil {
+			return nil, err
+		}
 	default:
 		return nil, fault.New(fault.AccessDenied, "Cannot call GetSessionToken with session credentials")
 	}
@@ -126,16 +129,20 @@ func (s *Service) getSessionToken(_ context.Context, call *api.Call, in *GetSess
 	return &GetSessionTokenOutput{credentials}, nil
 }
 
-// idOf is the unique id of a user; empty if it is unknown, as a server that does not verify
-// signatures admits.
-func (s *Service) idOf(c *caller.Caller) (id string) {
-	_ = s.engine.Read(c.Account, func(a *iam.Account) error {
-		if e := a.ByID(c.ID); e != nil {
+// idOf is the unique id of the user that calls. It is empty, which is the account's root, for
+// one that is unknown, as a server that does not verify signatures admits; a verified user was
+// deleted since, and is refused.
+func (s *Service) idOf(call *api.Call) (id string, err error) {
+	err = s.engine.Read(call.Caller.Account, func(a *iam.Account) error {
+		switch e := a.ByID(call.Caller.ID); {
+		case e != nil:
 			id = e.ID
+		case call.Authorized:
+			return fault.New(fault.Unauthenticated, "The security token included in the request is invalid.")
 		}
 		return nil
 	})
-	return id
+	return id, err
 }
 
 func (s *Service) getFederationToken(_ context.Context, call *api.Call, in *GetFederationTokenInput) (*GetFederationTokenOutput, error) {
@@ -149,7 +156,10 @@ func (s *Service) getFederationToken(_ context.Context, call *api.Call, in *GetF
 	if c.Kind == caller.Root {
 		lasts = min(lasts, ofRoot*time.Second)
 	} else {
-		session.Of = s.idOf(c)
+		var err error
+		if session.Of, err = s.idOf(call); err != nil {
+			return nil, err
+		}
 	}
 	packed, err := s.limit(session, in.Policy, in.PolicyArns, in.Tags, nil)
 	if err != nil {

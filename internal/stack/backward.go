@@ -103,6 +103,9 @@ func (m *Machine) backward() bool {
 		m.hide()
 		m.Source, m.Former = *m.Former, nil
 	}
+	if m.Stood != nil {
+		m.Outputs, m.Imports, m.Stood = m.Stood.Outputs, m.Stood.Imports, nil
+	}
 	m.Design = nil
 	m.phase(UpdateRollbackCleanup, "")
 	return true
@@ -337,7 +340,7 @@ func (m *Machine) cleared() {
 	case reason != "":
 		m.phase(DeleteFailed, reason)
 	default:
-		m.Deleted, m.Outputs, m.Imports, m.Former = m.now, nil, nil, nil
+		m.Deleted, m.Outputs, m.Imports, m.Former, m.Stood = m.now, nil, nil, nil, nil
 		m.phase(DeleteComplete, "")
 	}
 }

@@ -67,7 +67,7 @@ func (m *Machine) Update(now int64, o *Order) {
 	m.Updated = now
 	if m.Status != UpdateFailed { // else it returns to the last complete source
 		former := m.Source
-		m.Former = &former
+		m.Former, m.Stood = &former, &Standing{m.Outputs, m.Imports}
 		m.Operation++
 	}
 	m.hide()
@@ -96,10 +96,12 @@ func (m *Machine) forward() bool {
 		}
 		return false
 	}
-	if m.imports == nil { // after a restart, it begins with the imports of the stack
+	if m.imports == nil { // after a restart: those of the resources that are done, or under way
 		m.imports = map[string]bool{}
-		for _, name := range m.Imports {
-			m.imports[name] = true
+		for _, id := range m.Design.Order {
+			if r := m.Resources[id]; r != nil && (r.Next != nil || r.Phase == m.Phase) {
+				_, _ = m.Design.Properties(id, late{m})
+			}
 		}
 	}
 	if m.Timeout > 0 && m.Status == CreateInProgress && m.now > m.Created+m.Timeout && !m.Failing {
@@ -402,7 +404,7 @@ func (m *Machine) complete() {
 		m.Imports = append(m.Imports, name)
 	}
 	slices.Sort(m.Imports)
-	m.Former = nil
+	m.Former, m.Stood = nil, nil
 	if m.Status == CreateInProgress {
 		m.phase(CreateComplete, "")
 		return
@@ -435,7 +437,7 @@ func (m *Machine) exportable(outputs []Output) error {
 			return fmt.Errorf("Duplicate Export names: [%s]", o.Export) //nolint:staticcheck // AWS's sentence
 		}
 		kept[o.Export] = o.Value
-		if _, owner, ok := m.Exports.Export(o.Export); ok && owner != m.Name {
+		if owner := m.Exports.Exporter(o.Export); owner != "" && owner != m.Name {
 			return fmt.Errorf("Export with name %s is already exported by stack %s", o.Export, owner) //nolint:staticcheck // AWS's sentence
 		}
 	}

@@ -38,8 +38,10 @@ type Design struct {
 
 // Exports are the exported outputs of the stacks of an account and region.
 type Exports interface {
-	// Export is the value of an export, and the name of its stack.
+	// Export is the value of an export that can be imported, and the name of its stack.
 	Export(name string) (value, owner string, ok bool)
+	// Exporter is the stack that has an export, which may be being deleted; empty: none has.
+	Exporter(name string) string
 	// Importer is a stack that uses an export; empty: none does.
 	Importer(name string) string
 }

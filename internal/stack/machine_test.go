@@ -20,6 +20,7 @@ import (
 type nothingShared struct{}
 
 func (nothingShared) Export(string) (value, owner string, ok bool) { return "", "", false }
+func (nothingShared) Exporter(string) string                       { return "" }
 func (nothingShared) Importer(string) string                       { return "" }
 
 // world is what the steps of a stack have made: type and properties by physical name.

@@ -94,6 +94,12 @@ type Source struct {
 	Store func(name string) (value string, ok bool) `json:"-"`
 }
 
+// Standing is what a stack gives to others, and takes from them.
+type Standing struct {
+	Outputs []Output `json:"outputs,omitempty"`
+	Imports []string `json:"imports,omitempty"`
+}
+
 // What happens to a stack whose creation fails.
 const (
 	OnFailureRollback = "ROLLBACK"
@@ -120,6 +126,9 @@ type Stack struct {
 
 	Source Source  `json:"source"`
 	Former *Source `json:"former,omitempty"` // the source to return to if the update in progress fails
+	// Stood is what the stack was to others with the source to return to; nil: an earlier version began
+	// the update.
+	Stood *Standing `json:"stood,omitempty"`
 	// Hidden are hidden values of former sources, as long as resources have any of them.
 	Hidden []string `json:"hidden,omitempty"`
 	// By is the requester of the current operation, without the access key.

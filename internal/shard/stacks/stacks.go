@@ -213,17 +213,33 @@ type exports struct {
 
 // Export implements stack.Exports.
 func (x exports) Export(name string) (value, owner string, ok bool) {
+	e, value := x.exporter(name)
+	if e == nil || e.Status == stack.DeleteInProgress {
+		return "", "", false
+	}
+	return value, e.Name, true
+}
+
+// Exporter implements stack.Exports.
+func (x exports) Exporter(name string) string {
+	if e, _ := x.exporter(name); e != nil {
+		return e.Name
+	}
+	return ""
+}
+
+func (x exports) exporter(name string) (e *entry, value string) {
 	for s, e := range x.byName {
 		if s.account != x.of.Account || s.region != x.of.Region {
 			continue
 		}
 		for _, o := range e.Outputs {
 			if o.Export == name {
-				return o.Value, e.Name, true
+				return e, o.Value
 			}
 		}
 	}
-	return "", "", false
+	return nil, ""
 }
 
 // Importer implements stack.Exports.

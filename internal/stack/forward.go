@@ -19,6 +19,8 @@ type Order struct {
 	// Source is the source of the stack's new design; a deletion ignores it.
 	Source Source
 	Design *Design
+	// Seen is the phase of the stack that the design was made for; 0: of any.
+	Seen uint64
 	// OnFailure says what happens after the failure of a creation, or of an update.
 	OnFailure string
 	// Policy replaces the stack's policy, and Meanwhile applies to this update alone; empty:

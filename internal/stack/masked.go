@@ -26,7 +26,7 @@ func (m *Machine) shown(properties map[string]any) string {
 const mostShown = 64 << 10
 
 // Secrets are the values of a stack's hidden parameters.
-func (s *Stack) Secrets() []string {
+func Secrets(s *Stack) []string {
 	values := s.Source.hidden(slices.Clone(s.Hidden))
 	if s.Former != nil {
 		values = s.Former.hidden(values)
@@ -35,7 +35,7 @@ func (s *Stack) Secrets() []string {
 }
 
 // Masked is a value with the values of a stack's hidden parameters masked.
-func Masked(s *Stack, v any) any { return masked(s.Secrets(), v) }
+func Masked(s *Stack, v any) any { return masked(Secrets(s), v) }
 
 // Conceal has the parameters be hidden whose values have one of the values to be hidden.
 func (s *Source) Conceal(values []string) {

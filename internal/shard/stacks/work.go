@@ -111,7 +111,7 @@ func (m *Module) tasks(e *entry, steps []stack.Step) []*Task {
 	for _, s := range steps {
 		tasks = append(tasks, &Task{
 			Step: s, Stack: e.ID, Name: e.Name, Account: e.Account, Region: e.Region, By: e.By, Role: e.Source.Role, Tags: e.Source.Tags,
-			Root: root, Depth: e.Depth, Capabilities: e.Source.Capabilities, Secrets: e.Secrets(),
+			Root: root, Depth: e.Depth, Capabilities: e.Source.Capabilities, Secrets: stack.Secrets(&e.Stack),
 		})
 	}
 	return tasks

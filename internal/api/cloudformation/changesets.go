@@ -185,6 +185,10 @@ type DeleteChangeSetInput struct {
 type DeleteChangeSetOutput struct{}
 
 func (s *Service) createChangeSet(ctx context.Context, call *api.Call, in *CreateChangeSetInput) (*CreateChangeSetOutput, error) {
+	return current(func() (*CreateChangeSetOutput, error) { return s.plan(ctx, call, in) })
+}
+
+func (s *Service) plan(ctx context.Context, call *api.Call, in *CreateChangeSetInput) (*CreateChangeSetOutput, error) {
 	kind := "UPDATE"
 	if in.ChangeSetType != nil {
 		kind = *in.ChangeSetType
@@ -221,7 +225,7 @@ func (s *Service) createChangeSet(ctx context.Context, call *api.Call, in *Creat
 	}
 	set := &stacks.ChangeSet{
 		ID: s.newARN(call, "changeSet", in.ChangeSetName), Name: in.ChangeSetName, Description: api.Deref(in.Description),
-		Token: api.Deref(in.ClientToken), Source: *p.source, Design: p.design, Make: kind == "CREATE", OnFailure: onFailure,
+		Token: api.Deref(in.ClientToken), Source: *p.source, Design: p.design, Seen: was.Phase, Make: kind == "CREATE", OnFailure: onFailure,
 	}
 	id, err := s.Engine.PutChangeSet(ctx, &stacks.Creation{ID: was.ID, Name: was.Name, Account: call.Account, Region: call.Region, Body: p.body}, set)
 	return &CreateChangeSetOutput{Id: set.ID, StackId: id}, bracketed(err, in.StackName)

@@ -171,7 +171,25 @@ func bracketed(err error, name string) error {
 	return err
 }
 
+// mostAgain is how often an operation is prepared again for a stack that another one changes meanwhile.
+const mostAgain = 8
+
+// current has an operation be prepared anew as long as the stack that it was prepared for, with the
+// template and values that it keeps, is not the stack any more.
+func current[Out any](ask func() (*Out, error)) (out *Out, err error) {
+	for range mostAgain {
+		if out, err = ask(); !errors.Is(err, stacks.ErrChanged) {
+			break
+		}
+	}
+	return out, err
+}
+
 func (s *Service) updateStack(ctx context.Context, call *api.Call, in *UpdateStackInput) (*UpdateStackOutput, error) {
+	return current(func() (*UpdateStackOutput, error) { return s.update(ctx, call, in) })
+}
+
+func (s *Service) update(ctx context.Context, call *api.Call, in *UpdateStackInput) (*UpdateStackOutput, error) {
 	if err := unserved(in.RollbackConfiguration, in.ResourceTypes); err != nil {
 		return nil, err
 	}
@@ -191,7 +209,7 @@ func (s *Service) updateStack(ctx context.Context, call *api.Call, in *UpdateSta
 		onFailure = stack.OnFailureNothing
 	}
 	o := &stack.Order{
-		By: stacks.Acting(call.Caller), Token: api.Deref(in.ClientRequestToken), Source: *p.source, Design: p.design, OnFailure: onFailure,
+		By: stacks.Acting(call.Caller), Token: api.Deref(in.ClientRequestToken), Source: *p.source, Design: p.design, Seen: was.Phase, OnFailure: onFailure,
 	}
 	if o.Policy, err = s.policy(ctx, in.StackPolicyBody, in.StackPolicyURL); err != nil {
 		return nil, err

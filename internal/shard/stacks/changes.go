@@ -33,6 +33,7 @@ type ChangeSet struct {
 	Obsolete bool `json:"-"` // the stack was changed since
 
 	Design *stack.Design `json:"-"` // of a change set that is to be made
+	Seen   uint64        `json:"-"` // the stack's phase that it was made for; 0: any
 	Make   bool          `json:"-"` // it is to create the stack
 }
 
@@ -50,7 +51,7 @@ func (m *Module) dropSet(e *entry, id stackID) {
 }
 
 // PutChangeSet makes a change set, and the stack for it if it is to create one. Errors:
-// ErrNone, ErrExistsAlready, ErrNotUpdatable, ErrChanges, ErrTooMany, kernel.ErrFull.
+// ErrNone, ErrExistsAlready, ErrNotUpdatable, ErrChanged, ErrChanges, ErrTooMany, kernel.ErrFull.
 func (m *Module) PutChangeSet(ctx context.Context, c *Creation, set *ChangeSet) (stackID string, err error) {
 	if err := ctx.Err(); err != nil {
 		return "", err
@@ -71,6 +72,8 @@ func (m *Module) PutChangeSet(ctx context.Context, c *Creation, set *ChangeSet) 
 			return ErrExistsAlready.With(c.Name, set.Name)
 		case e != nil && !set.Make && !e.Status.Updatable():
 			return ErrNotUpdatable.With(e.ID, string(e.Status))
+		case e != nil && set.Seen != 0 && (set.Seen != e.Phase || c.ID != e.ID):
+			return ErrChanged.With(e.ID)
 		case e == nil:
 			var err error
 			if e, err = m.enter(c); err != nil {

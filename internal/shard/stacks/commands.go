@@ -151,7 +151,8 @@ func (m *Module) enter(c *Creation) (*entry, error) {
 func (e *entry) again(o *stack.Order) bool { return o.Token != "" && e.Token == o.Token }
 
 // Update begins an update; body is nil to keep the template. The same request again, by its token, does
-// nothing while it is under way and once it is complete. Errors: ErrNone, ErrNotUpdatable, ErrNothing.
+// nothing while it is under way and once it is complete. Errors: ErrNone, ErrNotUpdatable, ErrChanged,
+// ErrNothing.
 func (m *Module) Update(ctx context.Context, account, region, name string, body []byte, o *stack.Order) (id string, err error) {
 	err = m.run(ctx, account, region, name, func(e *entry) error {
 		id = e.ID
@@ -161,6 +162,9 @@ func (m *Module) Update(ctx context.Context, account, region, name string, body 
 		}
 		if !e.Status.Updatable() {
 			return ErrNotUpdatable.With(e.ID, string(e.Status))
+		}
+		if o.Seen != 0 && o.Seen != e.Phase {
+			return ErrChanged.With(e.ID)
 		}
 		changes, outputs := e.Plan(o.Design, o.Source.Tags)
 		if len(changes) == 0 && !outputs && slices.Equal(o.Source.Tags, e.Source.Tags) && e.Status != stack.UpdateFailed {

@@ -41,6 +41,30 @@ func TestObsoleteChangeSet(t *testing.T) {
 	})
 }
 
+// An update, and a change set, made for a stack that has changed since would take back what it has
+// become, and put a design beside a template that is another one.
+func TestUpdateOfWhatWasSeen(t *testing.T) {
+	const one, two = "Resources: {Q0: {Type: AWS::SQS::Queue, Properties: {DelaySeconds: 1}}}", "Resources: {Q0: {Type: AWS::SQS::Queue, Properties: {DelaySeconds: 2}}}"
+	with(t, memory.New(), (*seal.Sealer)(nil), func(k *kernel.Kernel, m *stacks.Module) {
+		m.Start(&maker{there: map[string]bool{}})
+		if _, err := m.Create(t.Context(), creation(t, 1)); err != nil {
+			t.Fatal(err)
+		}
+		seen := awaitIdle(t, k, m).Phase
+		if _, err := m.Update(t.Context(), account, region, "shop", []byte(one), &stack.Order{Design: design(t, one), Seen: seen}); err != nil {
+			t.Fatal(err)
+		}
+		awaitIdle(t, k, m)
+		if _, err := m.Update(t.Context(), account, region, "shop", []byte(two), &stack.Order{Design: design(t, two), Seen: seen}); !errors.Is(err, stacks.ErrChanged) {
+			t.Errorf("updated: %v", err)
+		}
+		set := &stacks.ChangeSet{ID: "arn:aws:cloudformation:us-east-1:000000000000:changeSet/old/21111111-2222-4333-8444-555555555555", Name: "old", Design: design(t, two), Seen: seen}
+		if _, err := m.PutChangeSet(t.Context(), &stacks.Creation{ID: first, Name: "shop", Account: account, Region: region, Body: []byte(two)}, set); !errors.Is(err, stacks.ErrChanged) {
+			t.Errorf("planned: %v", err)
+		}
+	})
+}
+
 // What is nested in a protected stack is deleted by a step of that alone.
 func TestNestedProtection(t *testing.T) {
 	with(t, memory.New(), (*seal.Sealer)(nil), func(k *kernel.Kernel, m *stacks.Module) {

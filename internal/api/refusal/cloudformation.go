@@ -19,6 +19,7 @@ var ofStacks = sentences{
 	stacks.ErrNotDeletable:  "Stack [%s] cannot be deleted while in status %s",
 	stacks.ErrNotKept:       "The stack must be in the DELETE_FAILED state to retain resources.",
 	stacks.ErrNotCancelable: "CancelUpdateStack cannot be called from current stack status",
+	stacks.ErrNotSkipped:    "Resource %s is in %s state and cannot be skipped: only resources whose rollback has failed can be.",
 	stacks.ErrNotRolling:    "Stack:%s is in %s state and can not be rolled back.",
 
 	stacks.ErrNotDetectable: "Drift detection cannot be performed on stack [%s] in status %s",

@@ -185,7 +185,7 @@ func (m *Module) Update(ctx context.Context, account, region, name string, body 
 }
 
 // Delete begins a deletion; it does nothing if the stack does not exist, or is being deleted.
-// Errors: ErrNotDeletable, ErrNotKept, ErrProtected, ErrRootProtected.
+// Errors: ErrNotDeletable, ErrNotKept, ErrNoResource, ErrProtected, ErrRootProtected.
 func (m *Module) Delete(ctx context.Context, account, region, name string, o *stack.Order) error {
 	err := m.run(ctx, account, region, name, func(e *entry) error {
 		switch {
@@ -199,6 +199,11 @@ func (m *Module) Delete(ctx context.Context, account, region, name string, o *st
 			return ErrNotDeletable.With(e.ID, string(e.Status))
 		case len(o.Keep) > 0 && e.Status != stack.DeleteFailed:
 			return ErrNotKept
+		}
+		for _, id := range o.Keep { // one that is spelled wrongly would be deleted
+			if e.Resources[id] == nil {
+				return ErrNoResource.With(id, e.Name)
+			}
 		}
 		e.Delete(m.shard.Now(), o)
 		return nil
@@ -242,11 +247,19 @@ func (m *Module) Rollback(ctx context.Context, account, region, name string, o *
 }
 
 // ContinueRollback continues a rollback of an update that has failed. Errors: ErrNone,
-// ErrNotRolling.
+// ErrNotRolling, ErrNoResource, ErrNotSkipped.
 func (m *Module) ContinueRollback(ctx context.Context, account, region, name string, o *stack.Order) error {
 	return m.run(ctx, account, region, name, func(e *entry) error {
 		if e.Status != stack.UpdateRollbackFailed {
 			return ErrNotRolling.With(e.ID, string(e.Status))
+		}
+		for _, id := range o.Keep {
+			switch r := e.Resources[id]; {
+			case r == nil:
+				return ErrNoResource.With(id, e.Name)
+			case r.Status != stack.UpdateFailed || r.Before == nil:
+				return ErrNotSkipped.With(id, string(r.Status))
+			}
 		}
 		e.ContinueRollback(m.shard.Now(), o)
 		return nil

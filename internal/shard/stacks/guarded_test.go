@@ -65,6 +65,44 @@ func TestUpdateOfWhatWasSeen(t *testing.T) {
 	})
 }
 
+// A name that is spelled wrongly among those that are to be retained, or skipped, is refused: what it
+// was to name would be deleted, or rolled back.
+func TestNamesOfResources(t *testing.T) {
+	const changed = "Resources: {Q0: {Type: AWS::SQS::Queue, Properties: {DelaySeconds: 1}}, Q1: {Type: AWS::SQS::Queue}}"
+	with(t, memory.New(), (*seal.Sealer)(nil), func(_ *kernel.Kernel, m *stacks.Module) {
+		g := &gate{fails: map[string]bool{"update Q0": true, "delete Q0": true}}
+		m.Start(g)
+		if _, err := m.Create(t.Context(), creation(t, 2)); err != nil {
+			t.Fatal(err)
+		}
+		idle(t, m, first, stack.CreateComplete)
+		if _, err := m.Update(t.Context(), account, region, "shop", []byte(changed), &stack.Order{Design: design(t, changed)}); err != nil {
+			t.Fatal(err)
+		}
+		idle(t, m, first, stack.UpdateRollbackFailed)
+		for name, want := range map[string]error{"q0": stacks.ErrNoResource, "Q1": stacks.ErrNotSkipped} {
+			if err := m.ContinueRollback(t.Context(), account, region, "shop", &stack.Order{Keep: []string{"Q0", name}}); !errors.Is(err, want) {
+				t.Errorf("%s is skipped: %v", name, err)
+			}
+		}
+		if err := m.ContinueRollback(t.Context(), account, region, "shop", &stack.Order{Keep: []string{"Q0"}}); err != nil {
+			t.Fatal(err)
+		}
+		idle(t, m, first, stack.UpdateRollbackDone)
+		if err := m.Delete(t.Context(), account, region, "shop", &stack.Order{}); err != nil {
+			t.Fatal(err)
+		}
+		idle(t, m, first, stack.DeleteFailed)
+		if err := m.Delete(t.Context(), account, region, "shop", &stack.Order{Keep: []string{"q0"}}); !errors.Is(err, stacks.ErrNoResource) {
+			t.Errorf("q0 is retained: %v", err)
+		}
+		if err := m.Delete(t.Context(), account, region, "shop", &stack.Order{Keep: []string{"Q0"}}); err != nil {
+			t.Fatal(err)
+		}
+		idle(t, m, first, stack.DeleteComplete)
+	})
+}
+
 // What is nested in a protected stack is deleted by a step of that alone.
 func TestNestedProtection(t *testing.T) {
 	with(t, memory.New(), (*seal.Sealer)(nil), func(k *kernel.Kernel, m *stacks.Module) {

@@ -48,6 +48,7 @@ var (
 	ErrNotKept       = fault.NewRule(fault.ValidationFailed, "stacks: resources are kept of what could not be deleted only")
 	ErrNotCancelable = fault.NewRule(fault.ValidationFailed, "stacks: no update is under way")
 	ErrNoResource    = fault.NewRule(fault.ValidationFailed, "stacks: it has no such resource")
+	ErrNotSkipped    = fault.NewRule(fault.ValidationFailed, "stacks: only what could not be rolled back is skipped")
 	ErrNotRolling    = fault.NewRule(fault.ValidationFailed, "stacks: its status forbids a rollback")
 
 	ErrProtected        = fault.NewRule(fault.ValidationFailed, "stacks: it is protected")

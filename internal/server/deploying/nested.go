@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -36,6 +37,8 @@ func nestedTags(value any) []cloudformation.Tag {
 	for key, value := range step.Tags(value) {
 		all = append(all, cloudformation.Tag{Key: key, Value: value})
 	}
+	// In another order they would be a change of the stack, and of what it has.
+	slices.SortFunc(all, func(a, b cloudformation.Tag) int { return strings.Compare(a.Key, b.Key) })
 	return all
 }
 

@@ -33,6 +33,21 @@ const (
 	stackARN = "arn:aws:cloudformation:" + region + ":" + account + ":stack/s/1"
 )
 
+// A nested stack has its tags always in the same order: another one would be a change.
+func TestTagsOfNestedStack(t *testing.T) {
+	var of []any
+	for _, key := range []string{"c", "a", "d", "b", "f", "e"} {
+		of = append(of, map[string]any{"Key": key, "Value": "v"})
+	}
+	var keys []string
+	for _, tag := range nestedTags(of) {
+		keys = append(keys, tag.Key)
+	}
+	if !slices.IsSorted(keys) {
+		t.Errorf("%q", keys)
+	}
+}
+
 // fake answers operations, and notes what it was asked.
 type fake struct {
 	answers map[string]any // by operation: an answer, or an error

@@ -27,15 +27,39 @@ func (m *Machine) Rollback(now int64, o *Order) {
 func (m *Machine) ContinueRollback(now int64, o *Order) {
 	m.begin(now, o)
 	m.assume(o)
+	m.Keep = o.Keep
 	m.phase(UpdateRollback, userInitiated)
 	for _, id := range o.Keep {
 		r := m.Resources[id]
 		if r == nil || r.Before == nil {
 			continue
 		}
+		r.unsettle()
 		r.Before, r.Phase = nil, m.Phase
 		m.set(r, UpdateComplete, "")
 	}
+	m.advance()
+}
+
+// Settle ends the wait of a nested stack whose update is Held: that of its parent is complete.
+func (m *Machine) Settle(now int64) {
+	if !Held(&m.Stack) {
+		return
+	}
+	m.now = now
+	m.settle()
+	m.advance()
+}
+
+// Revert rolls back an update that is Held, as that of its parent is rolled back.
+func (m *Machine) Revert(now int64, o *Order) {
+	if !Held(&m.Stack) {
+		return
+	}
+	m.begin(now, o)
+	m.assume(o)
+	m.spare()
+	m.phase(UpdateRollback, userInitiated)
 	m.advance()
 }
 
@@ -101,7 +125,7 @@ func (m *Machine) backward() bool {
 	}
 	if m.Former != nil {
 		m.hide()
-		m.Source, m.Former = *m.Former, nil
+		m.Source, m.Former, m.Within = *m.Former, nil, false
 	}
 	if m.Stood != nil {
 		m.Outputs, m.Imports, m.Stood = m.Stood.Outputs, m.Stood.Imports, nil
@@ -174,6 +198,7 @@ func (m *Machine) doom() {
 		if r.Status == DeleteComplete || r.Status == DeleteSkipped {
 			continue
 		}
+		r.unsettle()
 		switch {
 		case r.Before == nil:
 		case r.Before.Physical != r.Physical:
@@ -194,7 +219,7 @@ func (m *Machine) doom() {
 
 // clear deletes doomed and replaced resources, dependents first; true: it is complete.
 func (m *Machine) clear() bool {
-	pending := func(r *Resource) bool { return r.Doomed || len(r.Spares) > 0 }
+	pending := func(r *Resource) bool { return r.Doomed || r.Unsettled || len(r.Spares) > 0 }
 	waiting := m.dependents(pending)
 	underWay := m.underWay()
 	for moved := true; moved; {
@@ -228,6 +253,10 @@ const (
 
 // remove begins the deletion of the first of a resource's versions to be deleted.
 func (m *Machine) remove(r *Resource) {
+	if r.Unsettled {
+		m.take(r, Step{Action: Settle, Target: r.Version})
+		return
+	}
 	if len(r.Spares) > 0 {
 		spare := r.Spares[0]
 		if spare.ReplacePolicy == retain || spare.Physical == "" || m.keeps(r) {

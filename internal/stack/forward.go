@@ -67,7 +67,12 @@ func (m *Machine) Review(now int64) {
 func (m *Machine) Update(now int64, o *Order) {
 	m.begin(now, o)
 	m.Updated = now
-	if m.Status != UpdateFailed { // else it returns to the last complete source
+	held := Held(&m.Stack)
+	if held {
+		m.spare()
+	}
+	m.Within, m.Keep = o.Nested, nil
+	if m.Status != UpdateFailed && !held { // else it returns to the last complete source
 		former := m.Source
 		m.Former, m.Stood = &former, &Standing{m.Outputs, m.Imports}
 		m.Operation++
@@ -83,7 +88,10 @@ func (m *Machine) Update(now int64, o *Order) {
 
 // Cancel makes an update in progress fail.
 func (m *Machine) Cancel(now int64, token string) {
-	m.now, m.Token = now, token
+	m.now = now
+	if !m.Within { // else its parent waits for the end of what it has asked for by that token
+		m.Token = token
+	}
 	m.Failing = true
 	m.Failures = append(m.Failures, userInitiated)
 	m.advance()
@@ -406,7 +414,6 @@ func (m *Machine) complete() {
 		m.Imports = append(m.Imports, name)
 	}
 	slices.Sort(m.Imports)
-	m.Former, m.Stood = nil, nil
 	if m.Status == CreateInProgress {
 		m.phase(CreateComplete, "")
 		return
@@ -416,6 +423,21 @@ func (m *Machine) complete() {
 			r.Doomed = true
 			m.touch(id)
 		}
+	}
+	if !m.Within {
+		m.settle()
+	}
+	m.phase(UpdateCleanup, "")
+}
+
+// Held reports that an update of a nested stack is complete, and waits for the one that it is a step of.
+func Held(s *Stack) bool { return s.Status == UpdateCleanup && s.Former != nil }
+
+// settle has an update not be rolled back any more: what it has replaced can go.
+func (m *Machine) settle() {
+	m.Former, m.Stood, m.Within = nil, nil, false
+	for id, r := range m.Resources {
+		r.unsettle()
 		if r.Before != nil && r.Before.Physical != r.Physical {
 			r.Spares = append(r.Spares, *r.Before)
 		}
@@ -424,7 +446,21 @@ func (m *Machine) complete() {
 			m.touch(id)
 		}
 	}
-	m.phase(UpdateCleanup, "")
+}
+
+// unsettle notes that a nested stack waits for the end of this one's update.
+func (r *Resource) unsettle() {
+	r.Unsettled = r.Unsettled || r.Type == Type && r.Before != nil && r.Before.Physical == r.Physical
+}
+
+// spare has what an update was to delete be left as it is.
+func (m *Machine) spare() {
+	for id, r := range m.Resources {
+		if r.Doomed {
+			r.Doomed = false
+			m.touch(id)
+		}
+	}
 }
 
 // exportable refuses outputs whose exports another stack has, and the removal of exports that

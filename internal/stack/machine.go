@@ -168,7 +168,9 @@ func (m *Machine) advance() {
 			over = m.forward()
 		case UpdateRollback:
 			over = m.backward()
-		case RollbackInProgress, DeleteInProgress, UpdateCleanup, UpdateRollbackCleanup:
+		case UpdateCleanup:
+			over = m.Former == nil && m.clear() // else Settle or Revert goes on
+		case RollbackInProgress, DeleteInProgress, UpdateRollbackCleanup:
 			over = m.clear()
 		default:
 			return
@@ -228,6 +230,8 @@ func (m *Machine) Done(now int64, id, token string, o Outcome) {
 	r.Next = nil
 	m.touch(id)
 	switch {
+	case step.Action == Settle: // a failure says that there is nothing to settle any more
+		r.Unsettled = false
 	case step.Action == Delete:
 		m.deleted(r, &step, o)
 	case m.Status == UpdateRollback:

@@ -27,12 +27,14 @@ func (nothingShared) Importer(string) string                       { return "" }
 type world struct {
 	things map[string]string
 	fails  map[string]bool // "create B": such a step fails
+	took   []stack.Step
 }
 
-func newWorld() *world { return &world{map[string]string{}, map[string]bool{}} }
+func newWorld() *world { return &world{things: map[string]string{}, fails: map[string]bool{}} }
 
 // take takes a step. To take it twice is to take it once.
 func (w *world) take(s *stack.Step) stack.Outcome {
+	w.took = append(w.took, *s)
 	name := s.Target.Physical
 	failing := w.fails[string(s.Action)+" "+s.Logical]
 	properties := map[string]any{} // which may not be there after a restart
@@ -46,6 +48,8 @@ func (w *world) take(s *stack.Step) stack.Outcome {
 		return stack.Outcome{Reason: "no"}
 	case failing:
 		return stack.Outcome{Physical: name, Reason: "no"}
+	case s.Action == stack.Settle:
+		return stack.Outcome{}
 	case s.Action == stack.Delete:
 		delete(w.things, name)
 		return stack.Outcome{}

@@ -129,6 +129,9 @@ type Stack struct {
 	// Stood is what the stack was to others with the source to return to; nil: an earlier version began
 	// the update.
 	Stood *Standing `json:"stood,omitempty"`
+	// Within says that the current update is a step of the parent's: it waits, with all that it has
+	// replaced, until that is complete or rolled back.
+	Within bool `json:"within,omitempty"`
 	// Hidden are hidden values of former sources, as long as resources have any of them.
 	Hidden []string `json:"hidden,omitempty"`
 	// By is the requester of the current operation, without the access key.
@@ -136,7 +139,7 @@ type Stack struct {
 	Token     string         `json:"token,omitempty"` // of that request
 	OnFailure string         `json:"onFailure,omitempty"`
 	Timeout   int64          `json:"timeout,omitempty"` // of the creation, milliseconds; 0: none
-	Keep      []string       `json:"keep,omitempty"`    // resources that a deletion retains
+	Keep      []string       `json:"keep,omitempty"`    // resources that a deletion retains, or a rollback skips
 	Protected bool           `json:"protected,omitempty"`
 	Policy    string         `json:"policy,omitempty"`    // which resources updates may change, as JSON
 	PolicyNow string         `json:"policyNow,omitempty"` // that of the current update
@@ -177,6 +180,7 @@ const (
 	Create Action = "create"
 	Update Action = "update"
 	Delete Action = "delete"
+	Settle Action = "settle" // of a nested stack, which is not rolled back any more
 )
 
 // Step is an action on one resource.
@@ -216,6 +220,8 @@ type Resource struct {
 	Operation uint64 `json:"operation"`
 	Phase     uint64 `json:"phase"`            // the last completed one
 	Doomed    bool   `json:"doomed,omitempty"` // it is to be deleted
+	// Unsettled says that it is a nested stack whose update waits for the end of this one's.
+	Unsettled bool `json:"unsettled,omitempty"`
 	// Next is the step in progress; nil: there is none.
 	Next  *Step  `json:"next,omitempty"`
 	Drift *Drift `json:"drift,omitempty"` // nil: not compared since it was changed

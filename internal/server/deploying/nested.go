@@ -1,12 +1,14 @@
 package deploying
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"godwit.dev/godwit/internal/api/cloudformation"
 	"godwit.dev/godwit/internal/server/deploying/step"
@@ -102,8 +104,19 @@ func updateNested(ctx context.Context, w *step.Work) (step.Made, error) {
 		return is, w.Missing()
 	case err != nil:
 		return is, err
+	case stack.Held(&v.Stack):
+		switch {
+		case w.Back:
+			return is, cmp.Or(w.Options.Stacks.Revert(ctx, w.Account, w.Region, own, backOrder(w)), error(step.ErrUnderWay))
+		case v.Token == w.Token:
+			return outputs(&v), nil
+		}
 	case v.Status.Busy():
 		return is, step.ErrUnderWay
+	case w.Back && v.Status == stack.UpdateRollbackDone: // whether it failed itself, or has just been brought back
+		return outputs(&v), nil
+	case w.Back && v.Status == stack.UpdateRollbackFailed && v.Token != w.Token:
+		return is, cmp.Or(w.Options.Stacks.ContinueRollback(ctx, w.Account, w.Region, own, backOrder(w)), error(step.ErrUnderWay))
 	case v.Token == w.Token && v.Status != stack.UpdateComplete:
 		return is, embedded(&v, "updated")
 	case v.Token == w.Token:
@@ -122,6 +135,24 @@ func updateNested(ctx context.Context, w *step.Work) (step.Made, error) {
 	return is, step.ErrUnderWay
 }
 
+// backOrder has a nested stack go back to what it was before.
+func backOrder(w *step.Work) *stack.Order {
+	return &stack.Order{By: w.By, Token: w.Token, Source: stack.Source{Role: w.Role}, Keep: w.Skip, Nested: true}
+}
+
+// settleNested has a nested stack delete what its update has replaced, and says when to look again; 0: it
+// has ended.
+func settleNested(ctx context.Context, with *step.Options, t *stacks.Task) (later time.Duration) {
+	v, err := with.Stacks.Get(t.Account, t.Region, t.Target.Physical)
+	if err == nil && stack.Held(&v.Stack) {
+		err = with.Stacks.Settle(ctx, t.Account, t.Region, v.ID)
+	}
+	if errors.Is(err, stacks.ErrNone) || err == nil && !v.Status.Busy() {
+		return 0
+	}
+	return min(10*time.Millisecond<<min(t.Try, 8), maxLook)
+}
+
 func deleteNested(ctx context.Context, w *step.Work) error {
 	own := w.Target.Physical
 	v, err := w.Options.Stacks.Get(w.Account, w.Region, own)
@@ -130,7 +161,7 @@ func deleteNested(ctx context.Context, w *step.Work) error {
 		return nil
 	case err != nil:
 		return err
-	case v.Status.Busy() && v.Status != stack.CreateInProgress && v.Status != stack.RollbackInProgress:
+	case v.Status.Busy() && v.Status != stack.CreateInProgress && v.Status != stack.RollbackInProgress && !stack.Held(&v.Stack):
 		return step.ErrUnderWay
 	case v.Token == w.Token && v.Status == stack.DeleteFailed:
 		return embedded(&v, "deleted")

@@ -56,6 +56,9 @@ func (v *Worker) Do(ctx context.Context, t *stacks.Task) (o stack.Outcome, later
 	if !ok { // a later version has begun it
 		return stack.Outcome{Physical: t.Target.Physical, Reason: "Unrecognized resource type: " + t.Target.Type}, 0
 	}
+	if t.Action == stack.Settle { // in nobody's name: it ends what was done
+		return o, settleNested(ctx, &v.Options, t)
+	}
 	w, err := step.Begin(&v.Options, t)
 	var is step.Made
 	switch {

@@ -160,7 +160,7 @@ func (m *Module) Update(ctx context.Context, account, region, name string, body 
 		if updating && e.again(o) && e.Status.Busy() {
 			return nil
 		}
-		if !e.Status.Updatable() {
+		if !e.Status.Updatable() && !(o.Nested && stack.Held(&e.Stack)) {
 			return ErrNotUpdatable.With(e.ID, string(e.Status))
 		}
 		if o.Seen != 0 && o.Seen != e.Phase {
@@ -195,7 +195,7 @@ func (m *Module) Delete(ctx context.Context, account, region, name string, o *st
 			return ErrProtected.With(e.Name)
 		case !o.Nested && m.rootProtected(e):
 			return ErrRootProtected.With(e.Name)
-		case e.Status.Busy() && e.Status != stack.CreateInProgress && e.Status != stack.RollbackInProgress:
+		case e.Status.Busy() && e.Status != stack.CreateInProgress && e.Status != stack.RollbackInProgress && !(o.Nested && stack.Held(&e.Stack)):
 			return ErrNotDeletable.With(e.ID, string(e.Status))
 		case len(o.Keep) > 0 && e.Status != stack.DeleteFailed:
 			return ErrNotKept
@@ -254,14 +254,31 @@ func (m *Module) ContinueRollback(ctx context.Context, account, region, name str
 			return ErrNotRolling.With(e.ID, string(e.Status))
 		}
 		for _, id := range o.Keep {
-			switch r := e.Resources[id]; {
-			case r == nil:
+			own, within, _ := strings.Cut(id, ".")
+			switch r := e.Resources[own]; {
+			case r == nil || within != "" && r.Type != stack.Type:
 				return ErrNoResource.With(id, e.Name)
 			case r.Status != stack.UpdateFailed || r.Before == nil:
 				return ErrNotSkipped.With(id, string(r.Status))
 			}
 		}
 		e.ContinueRollback(m.shard.Now(), o)
+		return nil
+	})
+}
+
+// Settle ends the wait of a nested stack's update for the end of its parent's. Errors: ErrNone.
+func (m *Module) Settle(ctx context.Context, account, region, name string) error {
+	return m.run(ctx, account, region, name, func(e *entry) error {
+		e.Settle(m.shard.Now())
+		return nil
+	})
+}
+
+// Revert rolls back a nested stack's update that waits for its parent's. Errors: ErrNone.
+func (m *Module) Revert(ctx context.Context, account, region, name string, o *stack.Order) error {
+	return m.run(ctx, account, region, name, func(e *entry) error {
+		e.Revert(m.shard.Now(), o)
 		return nil
 	})
 }

@@ -3,6 +3,7 @@ package stacks
 import (
 	"context"
 	"log/slog"
+	"strings"
 	"time"
 
 	"godwit.dev/godwit/internal/caller"
@@ -27,6 +28,9 @@ type Task struct {
 	Depth        int
 	Capabilities []string
 	Secrets      []string // the values of hidden parameters
+	// Back says that the step is of a rollback, and Skip which resources within it are left as they are.
+	Back bool
+	Skip []string
 	// Try counts how often the step was postponed.
 	Try int
 }
@@ -109,7 +113,14 @@ func (m *Module) tasks(e *entry, steps []stack.Step) []*Task {
 		root = e.ID
 	}
 	for _, s := range steps {
+		var skip []string
+		for _, id := range e.Keep {
+			if within, ok := strings.CutPrefix(id, s.Logical+"."); ok {
+				skip = append(skip, within)
+			}
+		}
 		tasks = append(tasks, &Task{
+			Back: e.Status == stack.UpdateRollback, Skip: skip,
 			Step: s, Stack: e.ID, Name: e.Name, Account: e.Account, Region: e.Region, By: e.By, Role: e.Source.Role, Tags: e.Source.Tags,
 			Root: root, Depth: e.Depth, Capabilities: e.Source.Capabilities, Secrets: stack.Secrets(&e.Stack),
 		})

@@ -46,6 +46,9 @@ type Options struct {
 // Stacks is how steps look at the stacks that are nested in theirs.
 type Stacks interface {
 	Get(account, region, name string) (stacks.View, error)
+	Settle(ctx context.Context, account, region, name string) error
+	Revert(ctx context.Context, account, region, name string, o *stack.Order) error
+	ContinueRollback(ctx context.Context, account, region, name string, o *stack.Order) error
 }
 
 // Made is what there is of a resource.

@@ -1,6 +1,7 @@
 package sdk_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -105,6 +106,21 @@ func TestNestedStackContinuesRollback(t *testing.T) {
 	must(c.ContinueUpdateRollback(ctx, &cloudformation.ContinueUpdateRollbackInput{StackName: new("root"), ResourcesToSkip: []string{"Part.Q"}}))(t)
 	s.ends(types.StackStatusUpdateRollbackComplete)
 	equal(t, "part", types.StackStatusUpdateRollbackComplete, awaitStack(t, c, s.outputs()["Part"]).StackStatus)
+	s.remove()
+}
+
+// A nested stack whose export is in use is not deleted, and says so, rather than being tried for ever.
+func TestNestedStackExportInUse(t *testing.T) {
+	ctx := t.Context()
+	endpoint, a := startArtifacts(t)
+	a.put("/bucket/inner", "Resources: {Q: {Type: AWS::SQS::Queue}}\nOutputs: {O: {Value: !Ref Q, Export: {Name: shared}}}")
+	c := cloudformationAs(endpoint, account)
+	s := deployed(t, c, "root", fmt.Sprintf("Resources: {Part: {Type: AWS::CloudFormation::Stack, Properties: {TemplateURL: %s/bucket/inner}}}", a.URL))
+	user := deployed(t, c, "user", "Resources: {Q: {Type: AWS::SQS::Queue, Properties: {Tags: [{Key: k, Value: !ImportValue shared}]}}}")
+	must(c.DeleteStack(ctx, &cloudformation.DeleteStackInput{StackName: new("root")}))(t)
+	s.ends(types.StackStatusDeleteFailed)
+	s.told("Cannot delete export shared as it is in use by user.")
+	user.remove()
 	s.remove()
 }
 

@@ -163,7 +163,7 @@ func deleteNested(ctx context.Context, w *step.Work) error {
 		return err
 	case v.Status.Busy() && v.Status != stack.CreateInProgress && v.Status != stack.RollbackInProgress && !stack.Held(&v.Stack):
 		return step.ErrUnderWay
-	case v.Token == w.Token && v.Status == stack.DeleteFailed:
+	case v.Token == w.Token: // it has failed, or was refused as an export is in use
 		return embedded(&v, "deleted")
 	}
 	in := &cloudformation.DeleteStackInput{StackName: own, ClientRequestToken: &w.Token}

@@ -61,6 +61,7 @@ type Follower struct {
 	directory string
 	present   map[string]bool   // pieces that exist in the bucket
 	tables    map[string]hashed // tables of the latest point, by name
+	number    uint64            // of the latest point
 	trimmed   time.Time
 
 	stop  context.CancelFunc
@@ -241,7 +242,7 @@ func (f *Follower) round(ctx context.Context) error {
 	}
 	if now := f.Clock.Now(); now.Sub(f.trimmed) >= trimEvery {
 		f.trimmed = now // also if it fails: it reads every point
-		if err := f.trim(ctx, now); err != nil {
+		if err := f.trim(ctx); err != nil {
 			return fmt.Errorf("old backups cannot be removed: %w", err)
 		}
 	}
@@ -252,6 +253,13 @@ func (f *Follower) round(ctx context.Context) error {
 // if it is of the same directory.
 func (f *Follower) resume(ctx context.Context) error {
 	present, tables := map[string]bool{}, map[string]hashed{}
+	all, err := f.Place.points(ctx)
+	if err != nil {
+		return err
+	}
+	if len(all) > 0 { // also if it is damaged
+		f.number = all[len(all)-1].number
+	}
 	found, err := f.Place.Find(ctx, time.Time{})
 	switch {
 	case errors.Is(err, ErrNone), errors.Is(err, backup.ErrDamaged): // a new one is made
@@ -267,7 +275,7 @@ func (f *Follower) resume(ctx context.Context) error {
 				}
 			}
 			f.mu.Lock()
-			f.status.Point = point.CreatedAt
+			f.status.Point = earlier(point.CreatedAt, f.status.Began) // a clock may have been ahead
 			f.mu.Unlock()
 		}
 	}
@@ -317,9 +325,10 @@ func (f *Follower) makePoint(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := f.Place.putPoint(ctx, point); err != nil {
+	if err := f.Place.putPoint(ctx, f.number+1, point); err != nil {
 		return err
 	}
+	f.number++
 	f.tables = tables
 	f.mu.Lock()
 	defer f.mu.Unlock()

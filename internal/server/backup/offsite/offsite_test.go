@@ -384,6 +384,61 @@ func TestAway(t *testing.T) {
 	})
 }
 
+// wrong is a clock that is ahead.
+type wrong struct {
+	clock.Clock
+	by time.Duration
+}
+
+func (w wrong) Now() time.Time { return w.Clock.Now().Add(w.by) }
+
+// A machine's clock that was ahead for a while, or is behind, costs no backups: none is removed as
+// too old, and the latest is the last that was made.
+func TestWrongClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newObjects()
+		store := files{"MANIFEST": "0"}
+		set := options(t, o, &store)
+		made := func(by time.Duration, text string) Status {
+			t.Helper()
+			o.locked(func() { store["MANIFEST"] = text })
+			set := set
+			set.Clock = wrong{clock.System, by}
+			f := start(t, set)
+			sleep(time.Second)
+			defer stop(t, f)
+			return f.Status()
+		}
+		made(0, "good")
+		good := clock.System.Now()
+		made(10*365*24*time.Hour, "ahead")
+		if got := contents(t, set.Place, time.Time{}); got["MANIFEST"] != "ahead" {
+			t.Errorf("the latest is %v", got)
+		}
+		if got := contents(t, set.Place, good); got["MANIFEST"] != "good" {
+			t.Errorf("from before the clock was wrong: %v", got)
+		}
+		made(-10*365*24*time.Hour, "behind")
+		if got := contents(t, set.Place, time.Time{}); got["MANIFEST"] != "behind" {
+			t.Errorf("the latest is %v", got)
+		}
+		if s := made(0, "right again"); s.Point.After(clock.System.Now()) {
+			t.Errorf("the latest point is said to be of %v", s.Point)
+		}
+		if got := contents(t, set.Place, time.Time{}); got["MANIFEST"] != "right again" {
+			t.Errorf("the latest is %v", got)
+		}
+		if got := contents(t, set.Place, good); got["MANIFEST"] != "good" {
+			t.Errorf("from before the clock was wrong: %v", got)
+		}
+		made(10*365*24*time.Hour, "ahead once more")
+		o.refuse(errors.New("away"))
+		if s := made(0, "away"); s.Failing(clock.System.Now().Add(2*time.Minute)) == nil {
+			t.Error("nothing is backed up, and nobody is told")
+		}
+	})
+}
+
 // What is not as it was written is found: a point by its name, and pieces by what restores them.
 func TestDamagedPoint(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -1,8 +1,9 @@
 // Package offsite makes periodic backups of a running server in a bucket of S3, and reads them.
 //
 // A point is the state of the store at a time. In the bucket it is an object below points/,
-// which names the files of a snapshot with their hashes and is itself named by its time and its
-// own hash. The files' content is below pieces/, each piece under its hash: an immutable table
+// which names the files of a snapshot with their hashes and is itself named by its number, its
+// time and its own hash. The number says which point is the latest, whatever the machine's clock
+// says: a point of a clock that was ahead would be the latest until then. The files' content is below pieces/, each piece under its hash: an immutable table
 // as a whole, and growing files in parts. So each point is complete by itself, and costs only
 // what has changed since the one before.
 //
@@ -12,6 +13,7 @@ package offsite
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"crypto/tls"
@@ -24,6 +26,7 @@ import (
 	"net/http"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -151,33 +154,38 @@ func (p *Place) put(ctx context.Context, key string, from io.Reader) error {
 	})
 }
 
-// putPoint writes a point, after everything that it names.
-func (p *Place) putPoint(ctx context.Context, point *Point) error {
+// putPoint writes a point, after everything that it names. Versions before had no numbers, and
+// find the point below its number, too.
+func (p *Place) putPoint(ctx context.Context, number uint64, point *Point) error {
 	text, err := json.Marshal(point)
 	if err != nil {
 		return err
 	}
 	sum := sha256.Sum256(text)
-	return p.put(ctx, pointsDir+point.CreatedAt.UTC().Format(timeForm)+"-"+hex.EncodeToString(sum[:])+".json", bytes.NewReader(text))
+	return p.put(ctx, pointsDir+strconv.FormatUint(number, 10)+"/"+point.CreatedAt.UTC().Format(timeForm)+"-"+hex.EncodeToString(sum[:])+".json", bytes.NewReader(text))
 }
 
 // listed is a point with the properties in its name.
 type listed struct {
-	key string // without the prefix
-	at  time.Time
+	key    string // without the prefix
+	number uint64 // 0: of a version without numbers
+	at     time.Time
+	stored time.Time // by the clock of the bucket's server
 }
 
-// points lists the points, ordered by time. Objects with other names are ignored.
+// points lists the points in the order in which they were made. Objects with other names are
+// ignored.
 func (p *Place) points(ctx context.Context) (all []listed, err error) {
 	err = p.Objects.Each(ctx, p.Bucket, p.Prefix+pointsDir, func(o bucket.Object) error {
 		key := strings.TrimPrefix(o.Key, p.Prefix)
 		text, hash, ok := strings.Cut(strings.TrimSuffix(path.Base(key), ".json"), "-")
 		if at, err := time.Parse(timeForm, text); err == nil && ok && len(hash) == hex.EncodedLen(sha256.Size) {
-			all = append(all, listed{key, at})
+			number, _ := strconv.ParseUint(path.Base(path.Dir(key)), 10, 64) // fails for a version without numbers
+			all = append(all, listed{key, number, at, o.Modified})
 		}
 		return nil
 	})
-	slices.SortStableFunc(all, func(a, b listed) int { return a.at.Compare(b.at) })
+	slices.SortStableFunc(all, func(a, b listed) int { return cmp.Or(cmp.Compare(a.number, b.number), a.at.Compare(b.at)) })
 	return all, err
 }
 
@@ -203,8 +211,8 @@ func (p *Place) point(ctx context.Context, of listed) (*Point, error) {
 	return point, point.Check("s3://" + p.Bucket + "/" + p.Prefix + of.key)
 }
 
-// Find finds the latest point at or before at; a zero at: of all. Errors: ErrNone, and the
-// server's.
+// Find finds the point of the latest time at or before at; a zero at: the last that was made.
+// Errors: ErrNone, and the server's.
 func (p *Place) Find(ctx context.Context, at time.Time) (*Found, error) {
 	all, err := p.points(ctx)
 	if err != nil {
@@ -214,23 +222,37 @@ func (p *Place) Find(ctx context.Context, at time.Time) (*Found, error) {
 		return nil, fmt.Errorf("%w in s3://%s/%s", ErrNone, p.Bucket, p.Prefix)
 	}
 	last := len(all) - 1
-	for !at.IsZero() && last >= 0 && all[last].at.After(at) {
-		last--
-	}
-	if last < 0 {
-		return nil, fmt.Errorf("%w of %s or before: the first is of %s", ErrNone, at.UTC().Format(time.RFC3339), all[0].at.Format(time.RFC3339))
+	if !at.IsZero() {
+		first := all[0].at
+		last = -1
+		for i, p := range all {
+			if first = earlier(first, p.at); !p.at.After(at) && (last < 0 || !p.at.Before(all[last].at)) {
+				last = i
+			}
+		}
+		if last < 0 {
+			return nil, fmt.Errorf("%w of %s or before: the first is of %s", ErrNone, at.UTC().Format(time.RFC3339), first.Format(time.RFC3339))
+		}
 	}
 	point, err := p.point(ctx, all[last])
 	if err != nil {
 		return nil, err
 	}
-	return &Found{p, point}, nil
+	return &Found{p, point, all[last].number}, nil
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
 }
 
 // Found is a point that can be restored.
 type Found struct {
-	place *Place
-	point *Point
+	place  *Place
+	point  *Point
+	number uint64
 }
 
 var _ backup.Origin = (*Found)(nil)

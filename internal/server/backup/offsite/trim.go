@@ -16,10 +16,12 @@ const allFor = time.Hour
 const spared = time.Hour
 
 // surplus are the points to be removed: of those older than allFor all but the last of each
-// hour, and those older than retention. The latest is always kept.
-func surplus(all []listed, now time.Time, retention time.Duration) (gone []listed) {
+// hour, and those older than retention. The latest is always kept. Ages are by the clock of the
+// bucket's server, from the moment at which the latest was stored: a machine's clock that is
+// ahead would make all of them old.
+func surplus(all []listed, retention time.Duration) (gone []listed) {
 	for i, p := range all[:max(len(all)-1, 0)] {
-		age, next := now.Sub(p.at), all[i+1]
+		age, next := all[len(all)-1].stored.Sub(p.stored), all[i+1]
 		sameHour := p.at.Truncate(time.Hour).Equal(next.at.Truncate(time.Hour))
 		if retention > 0 && age > retention || age > allFor && sameHour {
 			gone = append(gone, p)
@@ -29,14 +31,15 @@ func surplus(all []listed, now time.Time, retention time.Duration) (gone []liste
 }
 
 // trim removes surplus points, and then unreferenced pieces. It also updates the known content
-// of the bucket.
-func (f *Follower) trim(ctx context.Context, now time.Time) error {
+// of the bucket. It is called after a point was made.
+func (f *Follower) trim(ctx context.Context) error {
 	all, err := f.Place.points(ctx)
-	if err != nil {
+	if err != nil || len(all) == 0 {
 		return err
 	}
+	now := all[len(all)-1].stored
 	gone := map[string]bool{}
-	for _, p := range surplus(all, now, f.Retention) {
+	for _, p := range surplus(all, f.Retention) {
 		if err := f.Place.Objects.Delete(ctx, f.Place.name(p.key)); err != nil {
 			return err
 		}

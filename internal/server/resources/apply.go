@@ -165,17 +165,36 @@ func (a *Applying) makeTopics(ctx context.Context, set *Set) error {
 	return nil
 }
 
-// differences are those of what is wanted from what there is; what is not wanted is left.
+// differences are those of what is wanted from what there is; what is not wanted is left. One
+// attribute may allow another one only once it has been set, so that what is refused is tried
+// again as long as others succeed.
 func (a *Applying) differences(what, kind string, is, want Attributes, set func(name, value string) error) error {
+	var left []string
 	for _, name := range sortedKeys(want) {
-		value := want[name]
-		if same(is[name], value) {
-			continue
+		if !same(is[name], want[name]) {
+			left = append(left, name)
 		}
-		err := a.change(Change{What: what, Name: strings.TrimSpace(kind + " " + name), Was: is[name], To: value}, func() error { return set(name, value) })
-		if err != nil {
-			return err
+	}
+	for progress := true; len(left) > 0; {
+		last := !progress // nothing more succeeds: what is refused now is told
+		progress = false
+		var refused []string
+		for _, name := range left {
+			var err error
+			if !a.Dry {
+				err = set(name, want[name])
+			}
+			if isRefusal(err) && !last {
+				refused = append(refused, name)
+				continue
+			}
+			progress = true
+			c := Change{What: what, Name: strings.TrimSpace(kind + " " + name), Was: is[name], To: want[name]}
+			if err := a.change(c, func() error { return err }); err != nil {
+				return err
+			}
 		}
+		left = refused
 	}
 	return nil
 }

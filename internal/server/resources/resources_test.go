@@ -197,6 +197,27 @@ Queues:
 	}
 }
 
+// Attributes of which one allows the other are set in the order that the server takes, on the
+// way there and back.
+func TestDependentAttributes(t *testing.T) {
+	to, _ := start(t, "000000000000", "us-east-1")
+	for _, attributes := range [][2]string{
+		{"DeduplicationScope: messageGroup, FifoThroughputLimit: perMessageGroupId", "FilterPolicyScope: MessageBody, FilterPolicy: {order: {state: [paid]}}"},
+		{"DeduplicationScope: queue, FifoThroughputLimit: perQueue", "FilterPolicyScope: MessageAttributes, FilterPolicy: {state: [paid]}"},
+		{"DeduplicationScope: messageGroup, FifoThroughputLimit: perMessageGroupId", "FilterPolicyScope: MessageBody, FilterPolicy: {order: {state: [paid]}}"},
+	} {
+		set := read(t, `
+Queues: [{QueueName: row.fifo, Attributes: {FifoQueue: true, `+attributes[0]+`}}, {QueueName: q}]
+Topics: [{Name: orders}]
+Subscriptions: [{TopicArn: orders, Protocol: sqs, Endpoint: "arn:aws:sqs:us-east-1:000000000000:q", Attributes: {`+attributes[1]+`}}]
+`)
+		apply(t, to, set, false)
+		if n, text := apply(t, to, set, false); n != 0 {
+			t.Errorf("a second time:\n%s", text)
+		}
+	}
+}
+
 // What a file says that nobody knows is refused, with its place.
 func TestReadRefuses(t *testing.T) {
 	for _, text := range []string{

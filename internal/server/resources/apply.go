@@ -343,47 +343,6 @@ func sortedValues(m map[string]string) (all []string) {
 	return all
 }
 
-func (a *Applying) alarms(ctx context.Context, set *Set) error {
-	if len(set.Alarms) == 0 {
-		return nil
-	}
-	all, err := a.To.alarms(ctx)
-	if err != nil {
-		return err
-	}
-	there := map[string]Alarm{}
-	for _, alarm := range all {
-		there[alarm.name()] = alarm
-	}
-	for _, want := range set.Alarms {
-		is, ok := there[want.name()]
-		what := "alarm " + want.name()
-		put := func() error { return a.To.json(ctx, "PutMetricAlarm", want, nil) }
-		if !ok {
-			if err := a.change(Change{New: true, What: what}, put); err != nil {
-				return err
-			}
-			continue
-		}
-		var differ []string
-		for _, name := range sortedKeys(want) {
-			if written(is[name]) != written(want[name]) {
-				differ = append(differ, name)
-			}
-		}
-		for i, name := range differ {
-			do := put
-			if i > 0 { // the alarm is put as a whole
-				do = nil
-			}
-			if err := a.change(Change{What: what, Name: name, Was: written(is[name]), To: written(want[name])}, do); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
 // plain has numbers as YAML writes them.
 func plain(v any) any {
 	switch v := v.(type) {

@@ -197,6 +197,31 @@ Queues:
 	}
 }
 
+// Members of an alarm that a file does not name stay as they are, unless what it names excludes
+// them.
+func TestAlarmMembers(t *testing.T) {
+	to, _ := start(t, "000000000000", "us-east-1")
+	apply(t, to, read(t, strings.Replace(file, "    Threshold: 100", "    Threshold: 100\n    TreatMissingData: breaching\n    DatapointsToAlarm: 1\n    AlarmDescription: too much", 1)), false)
+	for _, members := range []string{"Threshold: 200, OKActions: []", "ExtendedStatistic: p90", "Statistic: Average, EvaluationPeriods: 2"} {
+		set := read(t, "Alarms: [{AlarmName: backlog, "+members+"}]")
+		if n, text := apply(t, to, set, false); n == 0 {
+			t.Errorf("%s: no change:\n%s", members, text)
+		}
+		if n, text := apply(t, to, set, false); n != 0 {
+			t.Errorf("%s, a second time:\n%s", members, text)
+		}
+	}
+	exported := export(t, to)
+	for _, line := range []string{"TreatMissingData: breaching", "AlarmDescription: too much", "Threshold: 200", "Statistic: Average", "EvaluationPeriods: 2", "us-east-1:000000000000:orders", "Period: 60"} {
+		if !strings.Contains(exported, line) {
+			t.Errorf("%s is missing of\n%s", line, exported)
+		}
+	}
+	if strings.Contains(exported, "ExtendedStatistic") {
+		t.Errorf("there are two statistics:\n%s", exported)
+	}
+}
+
 // Attributes of which one allows the other are set in the order that the server takes, on the
 // way there and back.
 func TestDependentAttributes(t *testing.T) {

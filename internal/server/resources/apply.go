@@ -8,7 +8,6 @@ import (
 	"io"
 	"maps"
 	"net/url"
-	"slices"
 	"strings"
 )
 
@@ -279,54 +278,6 @@ func (a *Applying) setTopics(ctx context.Context, set *Set) error {
 		}
 		err = a.differences(what, "tag", tags, t.Tags, func(name, value string) error {
 			_, err := a.To.query(ctx, "sns", "TagResource", url.Values{"ResourceArn": {arn}, "Tags.member.1.Key": {name}, "Tags.member.1.Value": {value}})
-			return err
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// subscribe makes subscriptions, whose topics are there.
-func (a *Applying) subscribe(ctx context.Context, set *Set) error {
-	there := map[string][]listed{} // by topic
-	for _, sub := range set.Subscriptions {
-		topic := sub.TopicArn
-		if !strings.HasPrefix(topic, "arn:") { // a name
-			topic = a.arns[sub.TopicArn]
-		}
-		known := slices.Contains(sortedValues(a.arns), topic)
-		if _, asked := there[topic]; !asked && known {
-			var err error
-			if there[topic], err = a.To.subscriptions(ctx, "ListSubscriptionsByTopic", url.Values{"TopicArn": {topic}}); err != nil {
-				return err
-			}
-		}
-		what := fmt.Sprintf("subscription of %s %s to %s", sub.Protocol, sub.Endpoint, nameOf(sub.TopicArn))
-		at := slices.IndexFunc(there[topic], func(l listed) bool { return l.protocol == sub.Protocol && l.endpoint == sub.Endpoint })
-		if at < 0 {
-			err := a.change(Change{New: true, What: what}, func() error {
-				form := url.Values{"TopicArn": {topic}, "Protocol": {sub.Protocol}, "Endpoint": {sub.Endpoint}, "ReturnSubscriptionArn": {"true"}}
-				numbered(form, "Attributes.entry", "key", "value", sub.Attributes)
-				_, err := a.To.query(ctx, "sns", "Subscribe", form)
-				return err
-			})
-			if err != nil {
-				return err
-			}
-			continue
-		}
-		arn := there[topic][at].arn
-		if !strings.HasPrefix(arn, "arn:") {
-			continue // its endpoint has not confirmed it, and its attributes cannot be read
-		}
-		is, err := a.To.subscriptionAttributes(ctx, arn)
-		if err != nil {
-			return err
-		}
-		err = a.differences(what, "", is, sub.Attributes, func(name, value string) error {
-			_, err := a.To.query(ctx, "sns", "SetSubscriptionAttributes", url.Values{"SubscriptionArn": {arn}, "AttributeName": {name}, "AttributeValue": {value}})
 			return err
 		})
 		if err != nil {

@@ -223,6 +223,9 @@ func (e *exporting) subscriptions(ctx context.Context) error {
 		} else if one.Attributes, err = e.subscriptionAttributes(ctx, sub.arn); e.unless(err, what) != nil {
 			return err
 		}
+		if strings.Contains(one.Endpoint, masked) {
+			e.missed = append(e.missed, fmt.Sprintf("user and password of the endpoint %s: they are never shown", one.Endpoint))
+		}
 		e.set.Subscriptions = append(e.set.Subscriptions, one)
 	}
 	slices.SortFunc(e.set.Subscriptions, func(a, b Subscription) int {

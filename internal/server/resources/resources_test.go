@@ -3,9 +3,14 @@ package resources_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
+	"encoding/pem"
 	"io"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -194,6 +199,62 @@ Queues:
 `))
 	if err != nil || len(changes) != 4 || strings.Count(b.String(), "! queue") != 2 || !strings.Contains(b.String(), "+ queue better\n") {
 		t.Errorf("%v\n%s", err, b.String())
+	}
+}
+
+// A password in an endpoint is shown by no server: an export says so, and its asterisks are
+// never put in its place. A file that has it differs from nothing once it is applied, and what is
+// printed does not have it.
+func TestPasswordsOfEndpoints(t *testing.T) {
+	tokens := make(chan string, 8)
+	hook := httptest.NewTLSServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		var in struct{ Token string }
+		if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
+			t.Error(err)
+		}
+		tokens <- in.Token
+	}))
+	defer hook.Close()
+	ca := filepath.Join(t.TempDir(), "ca.pem")
+	if err := os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: hook.Certificate().Raw}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	to, clients := start(t, "000000000000", "us-east-1", func(c *config.Config) { c.EndpointCA = ca })
+	topics := sns.NewFromConfig(clients)
+	confirm := func() {
+		t.Helper()
+		if _, err := topics.ConfirmSubscription(t.Context(), &sns.ConfirmSubscriptionInput{TopicArn: aws.String("arn:aws:sns:us-east-1:000000000000:orders"), Token: aws.String(<-tokens)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	address := strings.TrimPrefix(hook.URL, "https://")
+	of := func(credentials, attributes string) *resources.Set {
+		return read(t, "Topics: [{Name: orders}]\nSubscriptions: [{TopicArn: orders, Protocol: https, Endpoint: \"https://"+credentials+"@"+address+"\", Attributes: {"+attributes+"}}]")
+	}
+	if n, text := apply(t, to, of("anna:secret", "RawMessageDelivery: true"), false); n != 2 || strings.Contains(text, "secret") {
+		t.Errorf("the first time:\n%s", text)
+	}
+	confirm()
+	if n, text := apply(t, to, of("anna:secret", "RawMessageDelivery: true"), false); n != 0 {
+		t.Errorf("a second time:\n%s", text)
+	}
+	file := written(t, to, "user and password of the endpoint https://****:****@"+address+": they are never shown")
+	if n, text := apply(t, to, read(t, strings.Replace(file, "RawMessageDelivery: \"true\"", "RawMessageDelivery: \"false\"", 1)), false); n != 1 {
+		t.Errorf("an attribute of what was exported:\n%s", text)
+	}
+	if n, text := apply(t, to, of("anna:other", ""), false); n != 1 || strings.Contains(text, "other") {
+		t.Errorf("another password:\n%s", text)
+	}
+	subs, err := topics.ListSubscriptions(t.Context(), &sns.ListSubscriptionsInput{})
+	if err != nil || len(subs.Subscriptions) != 2 {
+		t.Errorf("there are subscriptions %v, %v", subs, err)
+	}
+	empty, _ := start(t, "000000000000", "us-east-1")
+	for _, dry := range []bool{true, false} {
+		var b bytes.Buffer
+		if _, err := (&resources.Applying{To: empty, Dry: dry, Out: &b}).Run(t.Context(), read(t, file)); err != nil || !strings.Contains(b.String(), "! subscription of https https://****") {
+			t.Errorf("to another server: %v\n%s", err, b.String())
+		}
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 	"godwit.dev/godwit/internal/server/artifacts"
 	"godwit.dev/godwit/internal/server/ids"
 	"godwit.dev/godwit/internal/server/ingesting"
+	"godwit.dev/godwit/internal/server/monitoring"
 	"godwit.dev/godwit/internal/server/operating"
 	"godwit.dev/godwit/internal/server/roles"
 	"godwit.dev/godwit/internal/wire"
@@ -66,6 +67,11 @@ func respond(deps Deps, s *state, r *running) (Parts, error) {
 		return Parts{}, err
 	}
 	checks = append(checks, followed...)
+	if deps.Virtual == nil {
+		ahead := monitoring.Ahead(s.engine.Latest, deps.Clock)
+		checks = append(checks, monitoring.ClockCheck(ahead))
+		s.counting.Checked(ahead, checks)
+	}
 	trying := development.New(development.Options{
 		Clock: deps.Clock, Virtual: deps.Virtual, Sync: s.journal.Sync, Production: deps.Config.Production, Region: deps.Config.Region,
 		Engine: s.engine, Streams: s.deliveryStreams.Module, Stacks: s.stacks, Sources: s.sources, Alarms: s.watching.Alarms, Logs: s.groups,

@@ -99,7 +99,7 @@ func (m *Metrics) Describe(out chan<- *prometheus.Desc) {
 	for _, c := range functionCounters {
 		out <- c.desc
 	}
-	for _, d := range []*prometheus.Desc{functionRunning, functionEvents, functionDuration, functionEventAge, queueMessages, queueAge, noisyGroups, quietMessages, quietAge, published, publishedBytes, filteredOut, attempts, deliveries, attemptDuration, syncDuration, requestDuration, requestCount, refused, textsUnanswered, textReceipts, diskLow, backupInterval, backupPoint, backupPoints, backupBytes, accountQueues, accountTopics, accountBytes, accountMost, accountRefused, logsBytes, logsDropped, traceSpans, limitUsed, limitMost, limitRefused, limitWaited, limitCut} {
+	for _, d := range []*prometheus.Desc{functionRunning, functionEvents, functionDuration, functionEventAge, queueMessages, queueAge, noisyGroups, quietMessages, quietAge, published, publishedBytes, filteredOut, attempts, deliveries, attemptDuration, syncDuration, requestDuration, requestCount, refused, textsUnanswered, textReceipts, diskLow, clockAhead, checkFailing, backupInterval, backupPoint, backupPoints, backupBytes, accountQueues, accountTopics, accountBytes, accountMost, accountRefused, logsBytes, logsDropped, traceSpans, limitUsed, limitMost, limitRefused, limitWaited, limitCut} {
 		out <- d
 	}
 	for _, v := range storeValues {
@@ -130,6 +130,10 @@ func (m *Metrics) Collect(out chan<- prometheus.Metric) {
 		backups = (*status)()
 	}
 	backups.collect(out)
+	if health := m.health.Load(); health != nil {
+		h := (*health)()
+		h.collect(out)
+	}
 	if m.options.Accounts != nil {
 		m.collectAccounts(out, m.options.Accounts)
 	}

@@ -83,6 +83,7 @@ type Metrics struct {
 	posts    postCounts
 
 	backups  atomic.Pointer[func() Backups]
+	health   atomic.Pointer[func() Health]
 	mu       sync.Mutex // guards requests
 	requests map[operation]*Requests
 }
@@ -116,6 +117,9 @@ func (m *Metrics) Watch(g Gauges) { m.options.Gauges = g }
 
 // Follow sets the source of the state of backups to a bucket.
 func (m *Metrics) Follow(status func() Backups) { m.backups.Store(&status) }
+
+// FollowHealth sets the source of the health checks.
+func (m *Metrics) FollowHealth(health func() Health) { m.health.Store(&health) }
 
 // Handler serves Prometheus.
 func (m *Metrics) Handler() http.Handler {

@@ -11,6 +11,7 @@ import (
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/cluster/ca"
 	"godwit.dev/godwit/internal/server/clustered/nodeapi"
+	"godwit.dev/godwit/internal/server/clustered/roster"
 	"godwit.dev/godwit/internal/server/clustered/status"
 )
 
@@ -41,7 +42,7 @@ func (c *Client) RotateCA(ctx context.Context, without []string, line func(strin
 		{alone, "the nodes trust the next authority alone.", func(held *status.Certificate) bool { return len(held.Trusts) == 1 && held.Trusts[0] == next }},
 	}
 	for n, now := range steps {
-		m, err := c.membership(ctx)
+		m, err := c.newest(ctx)
 		if err != nil {
 			return err
 		}
@@ -60,6 +61,29 @@ func (c *Client) RotateCA(ctx context.Context, without []string, line func(strin
 		line(fmt.Sprintf("Step %d of 3: %s", n+1, now.tell))
 	}
 	return rotation.Finish()
+}
+
+// newest is the newest list of nodes that any node has: one that was away may have an older one,
+// with the certificates of an earlier step.
+func (c *Client) newest(ctx context.Context) (latest *roster.List, err error) {
+	all, err := c.all(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if latest, err = all.membership(ctx); err != nil {
+		return nil, err
+	}
+	network, err := all.connections()
+	if err != nil {
+		return nil, err
+	}
+	defer network.Close()
+	for _, p := range all.peers {
+		if l, err := at(network, p).Nodes(ctx); err == nil && l.Version > latest.Version {
+			latest = l
+		}
+	}
+	return latest, nil
 }
 
 // step is a step of a rotation.

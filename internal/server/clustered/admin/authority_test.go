@@ -131,6 +131,31 @@ func TestRotationIsGivenAgain(t *testing.T) {
 	})
 }
 
+// TestRotationBehindAnOldList: the node that is asked first has not learnt of the steps that are
+// done, which are not undone.
+func TestRotationBehindAnOldList(t *testing.T) {
+	within(t, func(t *testing.T, b *bed) {
+		r := b.rotates(t)
+		old := r.list
+		a := r.add("a", func(n int, w http.ResponseWriter) {
+			var err error
+			if n == 1 {
+				err = errors.New("node c does not learn who the nodes are")
+			}
+			nodeapi.TellEnd(w, err)
+		})
+		r.add("b", func(_ int, w http.ResponseWriter) { nodeapi.TellEnd(w, nil) })
+		wants(t, r.client.RotateCA(t.Context(), nil, r.line), "node c does not learn")
+		r.told = nil
+		a.list = func() roster.List { return old }
+		wants(t, r.client.RotateCA(t.Context(), nil, r.line))
+		r.wantsSteps()
+		if len(r.posted) != 3 {
+			t.Errorf("the nodes were told to trust %d authorities", r.posted)
+		}
+	})
+}
+
 // TestRotationWaitsForNodes: a node that is away ends the rotation, unless it is left out.
 func TestRotationWaitsForNodes(t *testing.T) {
 	within(t, func(t *testing.T, b *bed) {

@@ -14,6 +14,7 @@ import (
 
 	"godwit.dev/godwit/internal/cluster/node"
 	"godwit.dev/godwit/internal/config"
+	"godwit.dev/godwit/internal/server/clustered/nodeapi"
 	"godwit.dev/godwit/test/output"
 )
 
@@ -37,6 +38,24 @@ func TestStackDoesNotKeepOwner(t *testing.T) {
 		<-asked
 		o.leave()
 		o.take()
+	}
+	o.leave()
+}
+
+// A node that owns the state hands it over where it is asked to as the owner, and not where
+// another one is, whose request may have been carried out by making this one the owner.
+func TestStepDownOfAnother(t *testing.T) {
+	o := startOwning(t)
+	o.take()
+	for _, c := range []struct {
+		query string
+		says  string
+	}{{"?owner=b", "node b does not own the state any more"}, {"?owner=a", errNoSuccessor.Error()}, {"", errNoSuccessor.Error()}} {
+		out := httptest.NewRecorder()
+		o.part.front.asked(out, httptest.NewRequestWithContext(t.Context(), http.MethodPost, nodeapi.StepDownPath+c.query, nil))
+		if out.Code != http.StatusServiceUnavailable || !strings.Contains(out.Body.String(), c.says) {
+			t.Errorf("%s: %d %s", c.query, out.Code, out.Body)
+		}
 	}
 	o.leave()
 }

@@ -96,7 +96,10 @@ func (f *front) stepDown(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s, ok := f.stateOf()
+	of := r.URL.Query().Get(nodeapi.OwnerParameter)
 	switch {
+	case ok && s.Own && of != "" && of != p.node.Name:
+		http.Error(w, "node "+of+" does not own the state any more", http.StatusServiceUnavailable)
 	case ok && s.Own && s.Serving:
 		successor, err := p.successor(r.Context())
 		if err != nil {
@@ -118,7 +121,7 @@ func (f *front) stepDown(w http.ResponseWriter, r *http.Request) {
 
 // relay forwards a request for a peer's own answer.
 func (f *front) relay(w http.ResponseWriter, r *http.Request, owner string) {
-	if r.URL.Query().Has("relayed") {
+	if r.URL.Query().Has(nodeapi.RelayedParameter) {
 		http.Error(w, "the owner is another one just now", http.StatusServiceUnavailable)
 		return
 	}
@@ -127,7 +130,7 @@ func (f *front) relay(w http.ResponseWriter, r *http.Request, owner string) {
 		if peer.Name != owner {
 			continue
 		}
-		to, err := p.at(peer).StepDown(r.Context(), true)
+		to, err := p.at(peer).StepDown(r.Context(), r.URL.Query().Get(nodeapi.OwnerParameter), true)
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)
 			return

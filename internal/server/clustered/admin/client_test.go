@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -86,6 +87,33 @@ func TestStepDown(t *testing.T) {
 		wants(t, err)
 		if from != "c" || to != "b" || asked != 3 {
 			t.Errorf("%s hands over to %s after %d requests", from, to, asked)
+		}
+	})
+}
+
+// TestStepDownOfOne: where the answer of the first node is lost, the second one is asked for the
+// same owner's, and not to have the next one hand over, too.
+func TestStepDownOfOne(t *testing.T) {
+	within(t, func(t *testing.T, b *bed) {
+		peers, err := b.list.Peers()
+		wants(t, err)
+		b.client.peers = peers
+		var asked []string
+		for _, name := range []string{"a", "b", "c"} {
+			b.add(name).post = func(w http.ResponseWriter, r *http.Request) {
+				asked = append(asked, name+" for "+r.URL.Query().Get(nodeapi.OwnerParameter))
+				if name == "a" {
+					b.owns("b")
+					<-r.Context().Done()
+					return
+				}
+				http.Error(w, "node a does not own the state any more", http.StatusServiceUnavailable)
+			}
+		}
+		from, to, err := b.client.StepDown(t.Context())
+		wants(t, err)
+		if got := strings.Join(asked, ", "); from != "a" || to != "b" || got != "a for a, b for a, c for a" {
+			t.Errorf("%s hands over to %s; asked are %s", from, to, got)
 		}
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"net/url"
 	"time"
 
 	"godwit.dev/godwit/internal/server/clustered/roster"
@@ -77,14 +78,29 @@ func (n Node) Nodes(ctx context.Context) (*roster.List, error) {
 	return l, n.do(ctx, http.MethodGet, NodesPath, l)
 }
 
+// The parameters of a request to hand over: which node is to, if it owns the state, and that the
+// node that is asked does not ask the owner if that is another one.
+const (
+	OwnerParameter   = "owner"
+	RelayedParameter = "relayed"
+)
+
 // StepDown has the owner hand the state over, which then begins. It waits for HandOverTime at
-// most. relayed: the node does not ask the owner if that is another one.
-func (n Node) StepDown(ctx context.Context, relayed bool) (h HandedOver, err error) {
+// most. Another owner than the given one refuses: it may be the one that the first of two such
+// requests, whose answer was lost, has made; empty: any. relayed: see RelayedParameter.
+func (n Node) StepDown(ctx context.Context, owner string, relayed bool) (h HandedOver, err error) {
 	ctx, cancel := context.WithTimeout(ctx, HandOverTime)
 	defer cancel()
-	path := StepDownPath
+	query := url.Values{}
+	if owner != "" {
+		query.Set(OwnerParameter, owner)
+	}
 	if relayed {
-		path += "?relayed"
+		query.Set(RelayedParameter, "")
+	}
+	path := StepDownPath
+	if len(query) > 0 {
+		path += "?" + query.Encode()
 	}
 	err = n.do(ctx, http.MethodPost, path, &h)
 	return h, err

@@ -42,7 +42,7 @@ func (c *Client) Restart(ctx context.Context, line func(string)) error {
 		}
 		line("Node " + n.Name + " ends, to be started again.")
 		unanswered := end(ctx, at(network, all.peers[i]))
-		if _, ok := errors.AsType[*nodeapi.Refusal](unanswered); ok || nodeapi.Refused(unanswered) || nodeapi.NotSent(unanswered) {
+		if _, ok := errors.AsType[*nodeapi.Refusal](unanswered); ok || nodeapi.Refused(unanswered) || nodeapi.NotSent(unanswered) || errors.Is(unanswered, errSilent) {
 			return fmt.Errorf("node %s does not end: %w", n.Name, unanswered)
 		} // else its end may have cut its answer off
 		s, err := all.awaitWhole(ctx, comeBackTime, func(s *status.Cluster) string {
@@ -59,12 +59,29 @@ func (c *Client) Restart(ctx context.Context, line func(string)) error {
 	return nil
 }
 
-// end has a node end. One that is not reached is asked again, for knowTime.
+// errSilent reports a node that answers nothing, such as one whose process is stopped, or whose
+// network drops what is sent to it.
+var errSilent = errors.New("it does not answer, though its machine does not refuse to be connected to: is its process stopped, or its network cut off?")
+
+// end has a node end. One that is not reached, or does not answer, is asked again, for knowTime.
 func end(ctx context.Context, n nodeapi.Node) error {
-	return until(ctx, knowTime, func(context.Context) (over bool, err error) {
+	silent := false
+	err := until(ctx, knowTime, func(context.Context) (over bool, err error) {
 		err = n.Restart(ctx)
+		switch {
+		case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
+			silent = true
+			return false, err
+		case nodeapi.NotSent(err) && silent: // it has ended since it was asked
+			silent = false
+			return true, nil
+		}
 		return !nodeapi.NotSent(err), err
 	})
+	if silent && errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("%w: %w", errSilent, err)
+	}
+	return err
 }
 
 // rankOf orders the owner last.

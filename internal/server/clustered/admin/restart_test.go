@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/server/clustered/nodeapi"
 )
 
 // TestRestart: nodes are restarted one after the other, the owner last, also those whose end cuts
@@ -86,6 +87,35 @@ func TestRestartUntrusted(t *testing.T) {
 			t.Errorf("it is waited for %v", took)
 		}
 	})
+}
+
+// TestRestartSilent: a node that answers nothing is told of soon, and not taken for one that ends;
+// one that answers late has ended.
+func TestRestartSilent(t *testing.T) {
+	for _, comes := range []bool{false, true} {
+		within(t, func(t *testing.T, b *bed) {
+			for _, name := range []string{"a", "b", "c"} {
+				asked := 0
+				b.add(name).post = func(_ http.ResponseWriter, r *http.Request) {
+					if asked++; name == "b" && (!comes || asked < 3) {
+						<-r.Context().Done()
+						return
+					}
+					b.begins(name)
+				}
+			}
+			began := clock.System.Now()
+			err := b.client.Restart(t.Context(), b.line)
+			if comes {
+				wants(t, err)
+				return
+			}
+			wants(t, err, "node b does not end", "does not answer")
+			if took := clock.System.Now().Sub(began); took > knowTime+nodeapi.HandOverTime {
+				t.Errorf("it is waited for %v", took)
+			}
+		})
+	}
 }
 
 // TestRestartDoesNotComeBack: a node that nothing starts again is waited for, and what it lacks is

@@ -106,6 +106,10 @@ func (l *Limits) others(inner net.Listener) net.Listener {
 	return conns.Listen(inner, conns.Options{Window: l.options.Window, Rate: l.options.Rate, HeadBytes: l.options.HeadBytes})
 }
 
+// OfPeers bounds how slowly the other nodes of a cluster read: one that is stopped would hold the
+// memory of what it has asked for.
+func (l *Limits) OfPeers(inner net.Listener) net.Listener { return l.others(inner) }
+
 // ofPosts bounds the connections for posts to sources separately, so that a provider with many
 // does not block clients.
 func (l *Limits) ofPosts(inner net.Listener) net.Listener {

@@ -119,8 +119,8 @@ func (n *Network) Client() *http.Client {
 func (n *Network) Close() { n.connections().CloseIdleConnections() }
 
 // Listen listens for peers. Without certificates it fails for an address that machines
-// other than this one reach.
-func (n *Network) Listen(ctx context.Context, address string) (net.Listener, error) {
+// other than this one reach. bound bounds the connections, below TLS.
+func (n *Network) Listen(ctx context.Context, address string, bound func(net.Listener) net.Listener) (net.Listener, error) {
 	if n.identity == nil {
 		if err := CheckLoopback(address); err != nil {
 			return nil, err
@@ -128,10 +128,13 @@ func (n *Network) Listen(ctx context.Context, address string) (net.Listener, err
 	}
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", address)
-	if err == nil && n.identity != nil {
+	if err != nil {
+		return nil, err
+	}
+	if l = bound(l); n.identity != nil {
 		l = tls.NewListener(l, n.identity.Config(true))
 	}
-	return l, err
+	return l, nil
 }
 
 // Only passes the requests of peers to next, and refuses all others but requests to join.

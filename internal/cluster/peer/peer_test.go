@@ -27,10 +27,12 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var members = []string{"a", "b", "c"}
 
+func unbounded(l net.Listener) net.Listener { return l }
+
 // serve serves peers of a network, and counts those that it answers.
 func serve(t *testing.T, n *peer.Network) (address string, answered *atomic.Int32) {
 	t.Helper()
-	l, err := n.Listen(t.Context(), "127.0.0.1:0")
+	l, err := n.Listen(t.Context(), "127.0.0.1:0", unbounded)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +93,7 @@ func TestLoopback(t *testing.T) {
 		t.Errorf("%d were answered", got)
 	}
 	for _, at := range []string{"0.0.0.0:0", ":0", "192.0.2.1:0", "node.example.test:0"} {
-		if l, err := n.Listen(t.Context(), at); err == nil {
+		if l, err := n.Listen(t.Context(), at, unbounded); err == nil {
 			l.Close()
 			t.Errorf("listens at %s, without certificates", at)
 		}

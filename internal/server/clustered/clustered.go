@@ -188,14 +188,15 @@ func Run(ctx context.Context, cfg config.Config, n Node, log *slog.Logger, since
 	if p.self.URL == "" {
 		p.self.URL = p.reachable(l.Addr())
 	}
-	peers, err := p.net.Listen(ctx, p.listensAt(p.self.Address))
+	p.front = newFront(p)
+	peers, err := p.net.Listen(ctx, p.listensAt(p.self.Address), p.front.limits.OfPeers)
 	if err != nil {
 		return errors.Join(fmt.Errorf("cannot listen for other nodes on %s: %w", p.self.Address, err), l.Close())
 	}
-	p.front = newFront(p)
 	defer serve(server.ForClients(cfg, log, p.front.limits, l, secure, p.front))()
 	ofPeer := p.net.Only(http.HandlerFunc(p.front.ofPeer))
-	// What peers ask for, such as a copy of the store, may take any time.
+	// What peers ask for, such as a copy of the store, may take any time, as long as
+	// they read.
 	defer serve(http1.New(ofPeer, &http.Server{Handler: ofPeer, ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10}), peers)()
 	if err := os.MkdirAll(cfg.Data, 0o700); err != nil {
 		return fmt.Errorf("the data directory cannot be made: %w", err)

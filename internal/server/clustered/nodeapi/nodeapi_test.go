@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -29,12 +30,14 @@ func network(t *testing.T, now time.Time) *peer.Network {
 	return peer.Secured(id)
 }
 
+func unbounded(l net.Listener) net.Listener { return l }
+
 // TestRefused: which failures asking again does not change.
 func TestRefused(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	own, other := network(t, now), network(t, now)
 	listen := func(n *peer.Network, h http.Handler) string {
-		l, err := n.Listen(t.Context(), "127.0.0.1:0")
+		l, err := n.Listen(t.Context(), "127.0.0.1:0", unbounded)
 		if err != nil {
 			t.Fatal(err)
 		}

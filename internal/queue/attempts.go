@@ -21,6 +21,9 @@ type attempt struct {
 	at     int64 // when it was made
 	due    int64 // when its leases run out
 	leases []Lease
+	// repeated says that the receive was repeated: who asked first may have failed, and who
+	// repeats it has the leases.
+	repeated bool
 }
 
 func (a *attempts) remember(id string, got *attempt) {
@@ -43,6 +46,23 @@ func (a *attempts) recall(now int64, id string) *attempt {
 	return nil
 }
 
+// giveUp notes that a receive with an attempt's id failed for one of its leases, which a repeat does
+// not get any more. It returns false if a repeat has got it already: then the lease must stay.
+func (a *attempts) giveUp(now int64, id string, l Lease) bool {
+	got := a.recall(now, id)
+	if got == nil || !slices.Contains(got.leases, l) {
+		return true
+	}
+	if got.repeated {
+		return false
+	}
+	got.leases = slices.DeleteFunc(got.leases, func(o Lease) bool { return o == l })
+	if len(got.leases) == 0 {
+		delete(a.byID, id)
+	}
+	return true
+}
+
 // repeat answers a retried receive with the same messages and leases, and restarts their
 // visibility timeouts; false if one of them has changed since.
 func (q *Machine) repeat(b *mutation.Batch, now int64, c *Receive, r *Result) bool {
@@ -58,7 +78,7 @@ func (q *Machine) repeat(b *mutation.Batch, now int64, c *Receive, r *Result) bo
 			return false
 		}
 	}
-	a.due = now + c.Visibility
+	a.due, a.repeated, r.Repeated = now+c.Visibility, true, true
 	for _, l := range a.leases {
 		s := q.leases.Get(l.Sequence)
 		q.endLease(b, now, s)

@@ -67,13 +67,15 @@ type MakeDueNow struct {
 
 // Return ends a lease, and makes the message visible again at Due. With Uncounted the
 // receive is not counted, as no client saw the message. With History the message has a
-// history record from now on. ErrNotLeased: the lease has ended; the message may have
+// history record from now on. With the Attempt of the Receive it does nothing if a repeat of
+// that has got the same lease. ErrNotLeased: the lease has ended; the message may have
 // another one.
 type Return struct {
 	Lease     Lease
 	Due       int64
 	Uncounted bool
 	History   bool
+	Attempt   string
 }
 
 // Quarantine keeps a message leased until the next start, as a lease of a move task.
@@ -135,12 +137,14 @@ type Result struct {
 	Leases   []Lease
 	// Moves are messages to be moved to the dead-letter queue, by maxReceiveCount. They
 	// are leased until Remove or RejectMove.
-	Moves   []Lease
-	Counts  Counts
-	Sent    int64
-	Removed int
-	Found   bool
-	Changed bool
+	Moves  []Lease
+	Counts Counts
+	// Repeated says that the leases are those of an earlier Receive with the same Attempt.
+	Repeated bool
+	Sent     int64
+	Removed  int
+	Found    bool
+	Changed  bool
 	// Corrected, of any command: a counter disagreed with the records, which is a bug, and
 	// was corrected.
 	Corrected bool

@@ -91,6 +91,9 @@ func (q *Machine) returned(b *mutation.Batch, now int64, c *Return) error {
 	if s == nil || leaseOf(s) != c.Lease {
 		return ErrNotLeased
 	}
+	if c.Attempt != "" && q.g != nil && !q.g.attempts.giveUp(now, c.Attempt, c.Lease) {
+		return nil
+	}
 	if c.Uncounted && s.Receives > 0 {
 		s.Receives--
 		if s.Receives == 0 {

@@ -85,12 +85,13 @@ func (r *splittingReader) Scan(span layout.Span, f func(key, value []byte) bool)
 	return (*atomicReader)(r).Scan(span, f)
 }
 
-// requeue releases the leases of messages that no client has seen: they are visible again, and
-// the receive is not counted.
-func (sh *Shard) requeue(qs *Queue, leases []queue.Lease) {
-	if len(leases) == 0 {
+// requeue releases leases of a receive that no client has seen: the messages are visible again, and
+// the receive is not counted. What other receives with the same attempt have got stays leased.
+func (sh *Shard) requeue(found *Found, leases []queue.Lease) {
+	if len(leases) == 0 || found.repeated {
 		return
 	}
+	qs := found.queue
 	sh.View(func() {
 		if qs.Gone {
 			return
@@ -98,7 +99,7 @@ func (sh *Shard) requeue(qs *Queue, leases []queue.Lease) {
 		now := sh.Now()
 		for _, l := range leases {
 			// Fails if the message was deleted meanwhile.
-			_, _ = sh.Do(qs, now, queue.Return{Lease: l, Due: now, Uncounted: true})
+			_, _ = sh.Do(qs, now, queue.Return{Lease: l, Due: now, Uncounted: true, Attempt: found.attempt})
 		}
 		sh.Touch(qs)
 	})

@@ -123,7 +123,11 @@ type Found struct {
 	queue  *Queue // of the messages; nil: there are none
 	origin uint64 // of the sequence numbers of a FIFO queue
 	Leases []queue.Lease
-	Commit *journal.Commit // makes the messages durable; it is awaited
+	// attempt is the receive's ReceiveRequestAttemptId, and repeated says that an earlier one
+	// with it has got the same leases.
+	attempt  string
+	repeated bool
+	Commit   *journal.Commit // makes the messages durable; it is awaited
 	// leased is the commit of the leases of a standard queue. It is awaited only in a
 	// cluster, where another owner without the leases would deliver the messages again.
 	leased *journal.Commit
@@ -182,7 +186,7 @@ func (e *Queues) receiveOnce(ctx context.Context, req *ReceiveRequest) (qs *Queu
 	found.Commit.Wait()
 	e.Journal.AwaitReplicated(found.leased)
 	if err := ctx.Err(); err != nil {
-		sh.requeue(found.queue, found.Leases)
+		sh.requeue(&found, found.Leases)
 		return nil, nil, false, err
 	}
 	if found.Err != nil {
@@ -248,7 +252,9 @@ func (sh *Shard) Receive(qs *Queue, most int, visibility time.Duration, attempt 
 		}
 		if len(r.Leases) > 0 {
 			if fifo {
-				return Found{queue: qs, origin: qs.Record.Origin, Leases: r.Leases, Commit: sh.Log.Last()}
+				return Found{
+					queue: qs, origin: qs.Record.Origin, Leases: r.Leases, attempt: attempt, repeated: r.Repeated, Commit: sh.Log.Last(),
+				}
 			}
 			var newest uint64
 			for i := range r.Leases {

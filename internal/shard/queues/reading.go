@@ -78,7 +78,7 @@ func (e *Queues) readLeased(ctx context.Context, sh *Shard, found Found, req *Re
 	qs := found.queue
 	if req.Admit != nil {
 		if err := req.Admit(); err != nil {
-			sh.requeue(qs, found.Leases)
+			sh.requeue(&found, found.Leases)
 			return nil, nil, err
 		}
 	}
@@ -89,14 +89,14 @@ func (e *Queues) readLeased(ctx context.Context, sh *Shard, found Found, req *Re
 	}
 	records, rest, err := e.readRecords(ctx, keys, req.Memory)
 	if err != nil {
-		sh.requeue(qs, found.Leases)
+		sh.requeue(&found, found.Leases)
 		return nil, nil, err
 	}
 	var back []queue.Lease
 	for _, at := range rest {
 		back = append(back, found.Leases[at])
 	}
-	sh.requeue(qs, back)
+	sh.requeue(&found, back)
 	out = make([]Received, 0, len(found.Leases))
 	for i, l := range found.Leases {
 		if records[i] == nil {
@@ -111,7 +111,7 @@ func (e *Queues) readLeased(ctx context.Context, sh *Shard, found Found, req *Re
 			continue
 		}
 		if refused, err := e.decrypt(qs, req.Caller, m); refused {
-			sh.requeue(qs, found.Leases)
+			sh.requeue(&found, found.Leases)
 			return nil, nil, err
 		} else if err != nil {
 			bad = append(bad, unreadable{l, err})

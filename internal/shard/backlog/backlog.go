@@ -323,7 +323,7 @@ func (e *Backlogs) Retry(d *Delivery, a Attempt, due time.Time) {
 	d.Conclude(!d.Cause.IsZero(), func(sh *Shard, qs *queues.Queue, now int64) {
 		sh.Batch.Set(qs.Machine.Keys().History(d.Queued.Sequence), d.History.Encode())
 		// It fails only if the subscription was deleted: the lease is ours.
-		_, _ = sh.Do(qs, now, queue.Return{Lease: d.Queued, Due: due.UnixMilli(), History: true})
+		_, _ = sh.Do(qs, now, queue.Return{Lease: d.Queued, Due: sh.At(due), History: true})
 	})
 }
 

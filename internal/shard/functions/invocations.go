@@ -235,7 +235,7 @@ func (e *Functions) RetryEvent(ev *QueuedEvent, due time.Time) {
 	ev.Conclude(false, func(sh *backlog.Shard, qs *queues.Queue, now int64) {
 		sh.Batch.Set(qs.Machine.Keys().History(ev.Queued.Sequence), progress)
 		// The lease is the consumer's: it fails only if the function was deleted.
-		_, _ = sh.Do(qs, now, queue.Return{Lease: ev.Queued, Due: due.UnixMilli(), History: true})
+		_, _ = sh.Do(qs, now, queue.Return{Lease: ev.Queued, Due: sh.At(due), History: true})
 	})
 }
 

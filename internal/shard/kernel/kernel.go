@@ -278,6 +278,14 @@ func (sh *Shard) Now() int64 {
 	return sh.Meta.Now
 }
 
+// At is a moment of the clock in the shard's time, in epoch milliseconds. Where the clock was set
+// back, the shard's time is ahead of it: what waits for the moment waits as long from there, as it
+// would be due at once otherwise.
+func (sh *Shard) At(moment time.Time) int64 {
+	now := sh.Now()
+	return moment.UnixMilli() + max(now-sh.kernel.Clock.Now().UnixMilli(), 0)
+}
+
 // Arm sets the shard's timer to the earliest NextDue of its modules.
 func (sh *Shard) Arm() {
 	if at := sh.nextTimer(); at != 0 {

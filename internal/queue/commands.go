@@ -78,6 +78,13 @@ type Return struct {
 	Attempt   string
 }
 
+// Withhold keeps a message leased, for as long as its lease says, that a receive could not give to its
+// client. The receive is not counted. Attempt is as in Return. ErrNotLeased: the lease has ended.
+type Withhold struct {
+	Lease   Lease
+	Attempt string
+}
+
 // Quarantine keeps a message leased until the next start, as a lease of a move task.
 // ErrNotLeased: the lease has ended.
 type Quarantine struct{ Lease Lease }
@@ -121,6 +128,7 @@ func (ChangeVisibility) command() {}
 func (Remove) command()           {}
 func (MakeDueNow) command()       {}
 func (Return) command()           {}
+func (Withhold) command()         {}
 func (Quarantine) command()       {}
 func (RejectMove) command()       {}
 func (Expire) command()           {}
@@ -179,6 +187,8 @@ func (q *Machine) Step(b *mutation.Batch, now int64, c Command, r *Result) (need
 		r.Changed, need, err = q.makeDueNow(b, now, &c)
 	case Return:
 		err = q.returned(b, now, &c)
+	case Withhold:
+		err = q.withhold(b, now, &c)
 	case Quarantine:
 		err = q.quarantine(b, now, c.Lease)
 	case RejectMove:

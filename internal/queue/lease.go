@@ -94,16 +94,38 @@ func (q *Machine) returned(b *mutation.Batch, now int64, c *Return) error {
 	if c.Attempt != "" && q.g != nil && !q.g.attempts.giveUp(now, c.Attempt, c.Lease) {
 		return nil
 	}
-	if c.Uncounted && s.Receives > 0 {
-		s.Receives--
-		if s.Receives == 0 {
-			s.First = 0
-		}
+	if c.Uncounted {
+		uncount(s)
 	}
 	if c.History {
 		s.Flags |= layout.History
 	}
 	q.release(b, now, s, max(c.Due, 0))
+	return nil
+}
+
+// uncount takes back a receive of a message.
+func uncount(s *leases.Item) {
+	if s.Receives > 0 {
+		s.Receives--
+	}
+	if s.Receives == 0 {
+		s.First = 0
+	}
+}
+
+// withhold runs Withhold.
+func (q *Machine) withhold(b *mutation.Batch, now int64, c *Withhold) error {
+	s := q.leases.Get(c.Lease.Sequence)
+	if s == nil || leaseOf(s) != c.Lease {
+		return ErrNotLeased
+	}
+	if c.Attempt != "" && q.g != nil && !q.g.attempts.giveUp(now, c.Attempt, c.Lease) {
+		return nil
+	}
+	q.endLease(b, now, s)
+	uncount(s)
+	q.grant(b, now, s, s.Due)
 	return nil
 }
 

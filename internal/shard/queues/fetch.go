@@ -87,8 +87,22 @@ func (r *splittingReader) Scan(span layout.Span, f func(key, value []byte) bool)
 
 // requeue releases leases of a receive that no client has seen: the messages are visible again, and
 // the receive is not counted. What other receives with the same attempt have got stays leased.
-func (sh *Shard) requeue(found *Found, leases []queue.Lease) {
-	if len(leases) == 0 || found.repeated {
+func (sh *Shard) requeue(found *Found, all []queue.Lease) {
+	sh.unanswered(found, all, func(l queue.Lease, now int64) queue.Command {
+		return queue.Return{Lease: l, Due: now, Uncounted: true, Attempt: found.attempt}
+	})
+}
+
+// withhold is requeue for messages that may not be decrypted: they stay leased, as the first ones of
+// the queue would otherwise be all that anybody finds.
+func (sh *Shard) withhold(found *Found, all []queue.Lease) {
+	sh.unanswered(found, all, func(l queue.Lease, _ int64) queue.Command {
+		return queue.Withhold{Lease: l, Attempt: found.attempt}
+	})
+}
+
+func (sh *Shard) unanswered(found *Found, all []queue.Lease, command func(l queue.Lease, now int64) queue.Command) {
+	if len(all) == 0 || found.repeated {
 		return
 	}
 	qs := found.queue
@@ -97,9 +111,8 @@ func (sh *Shard) requeue(found *Found, leases []queue.Lease) {
 			return
 		}
 		now := sh.Now()
-		for _, l := range leases {
-			// Fails if the message was deleted meanwhile.
-			_, _ = sh.Do(qs, now, queue.Return{Lease: l, Due: now, Uncounted: true, Attempt: found.attempt})
+		for _, l := range all {
+			_, _ = sh.Do(qs, now, command(l, now)) // fails if the message was deleted meanwhile
 		}
 		sh.Touch(qs)
 	})

@@ -16,7 +16,6 @@ import (
 // a subscription's backlog. So a change also applies to pending deliveries. Requests of clients
 // are authorised elsewhere, also by this policy.
 
-
 // sendMessage is the action of a delivery to a queue.
 const sendMessage = "sqs:SendMessage"
 

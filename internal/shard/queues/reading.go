@@ -70,7 +70,8 @@ func (e *Queues) readRecords(ctx context.Context, keys [][]byte, memory *limit.R
 }
 
 // readLeased reads the messages of leases, which are durable, as far as memory can be reserved
-// for them.
+// for them. Those that may not be decrypted are withheld; the error is that of the first one, if
+// there is no other message.
 func (e *Queues) readLeased(ctx context.Context, sh *Shard, found Found, req *ReceiveRequest) (out []Received, bad []unreadable, err error) {
 	if len(found.Leases) == 0 {
 		return nil, nil, nil
@@ -96,8 +97,8 @@ func (e *Queues) readLeased(ctx context.Context, sh *Shard, found Found, req *Re
 	for _, at := range rest {
 		back = append(back, found.Leases[at])
 	}
-	sh.requeue(&found, back)
 	out = make([]Received, 0, len(found.Leases))
+	var refused refusedLeases
 	for i, l := range found.Leases {
 		if records[i] == nil {
 			if err := e.Lost(keys[i]); err != nil {
@@ -105,14 +106,18 @@ func (e *Queues) readLeased(ctx context.Context, sh *Shard, found Found, req *Re
 			}
 			continue
 		}
+		if refused.block(qs, l) { // it must not overtake the one before it in its group
+			back = append(back, l)
+			continue
+		}
 		m, err := message.DecodeRecord(records[i])
 		if err != nil {
 			bad = append(bad, unreadable{l, err})
 			continue
 		}
-		if refused, err := e.decrypt(qs, req.Caller, m); refused {
-			sh.requeue(&found, found.Leases)
-			return nil, nil, err
+		if denied, err := e.decrypt(qs, req.Caller, m); denied {
+			refused.add(l, err)
+			continue
 		} else if err != nil {
 			bad = append(bad, unreadable{l, err})
 			continue
@@ -122,6 +127,8 @@ func (e *Queues) readLeased(ctx context.Context, sh *Shard, found Found, req *Re
 			Receives: int(m.Receives) + int(l.Receives), FirstReceived: cmp.Or(m.FirstReceived, l.First), FIFO: qs.ARN.FIFO(),
 		})
 	}
+	sh.withhold(&found, refused.leases)
+	sh.requeue(&found, back)
 	for i, err := range slices.Backward(e.sign(out)) {
 		if err != nil {
 			at := slices.IndexFunc(found.Leases, func(l queue.Lease) bool { return l.Sequence == out[i].Sequence })
@@ -129,7 +136,26 @@ func (e *Queues) readLeased(ctx context.Context, sh *Shard, found Found, req *Re
 			out = slices.Delete(out, i, i+1)
 		}
 	}
+	if len(out) == 0 && len(bad) == 0 {
+		return nil, nil, refused.err
+	}
 	return out, bad, nil
+}
+
+// refusedLeases are those of a receive whose messages may not be decrypted, as the caller has no
+// right to, or as the key is disabled or gone.
+type refusedLeases struct {
+	leases []queue.Lease
+	err    error // of the first one
+}
+
+func (r *refusedLeases) add(l queue.Lease, err error) {
+	r.leases, r.err = append(r.leases, l), cmp.Or(r.err, err)
+}
+
+// block reports that a message comes behind a refused one of its group, in a FIFO queue.
+func (r *refusedLeases) block(qs *Queue, l queue.Lease) bool {
+	return qs.ARN.FIFO() && slices.ContainsFunc(r.leases, func(o queue.Lease) bool { return o.Lane == l.Lane })
 }
 
 // sign adds the missing signatures of the messages of a receive, concurrently. It returns an

@@ -127,7 +127,7 @@ func (r *Request) TellTrace(h http.Header) {
 }
 
 // SQS makes the message for a subscribed queue. The error is a client-side one:
-// envelope.ErrTooManyAttributes.
+// those of envelope.SQS.
 func (r *Request) SQS() (*message.Message, error) {
 	return envelope.SQS(r.Message, r.NewID(), r.Issuer)
 }

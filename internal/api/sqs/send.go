@@ -156,7 +156,7 @@ func (s *Service) outgoing(call *api.Call, q arn.ARN, cfg queue.Config, e *SendM
 	if e.MessageBody == "" {
 		return shard.Outgoing{}, fault.Newf(fault.MissingParameter, missing, "MessageBody")
 	}
-	if !validText(e.MessageBody) {
+	if !message.ValidText(e.MessageBody) {
 		return shard.Outgoing{}, fault.New(fault.InvalidMessageContents, invalidCharacters)
 	}
 	m := &message.Message{Sender: call.Account, Body: api.Bytes(e.MessageBody)}

@@ -87,47 +87,6 @@ func checkLength(entries []SendMessageBatchRequestEntry) error {
 	return nil
 }
 
-// validText reports whether s is UTF-8 of the characters that SQS allows in bodies and text
-// attributes.
-func validText(s string) bool {
-	for i := 0; i < len(s); {
-		if i+8 <= len(s) && printable8(s[i:i+8]) {
-			i += 8
-			continue
-		}
-		for end := min(i+8, len(s)); i < end; i++ {
-			if c := s[i]; c < ' ' && c != '\t' && c != '\n' && c != '\r' {
-				return false
-			} else if c >= utf8.RuneSelf {
-				return validWide(s[i:])
-			}
-		}
-	}
-	return true
-}
-
-// printable8 reports whether 8 bytes have no control character and none beyond ASCII.
-func printable8(s string) bool {
-	const ones, highs = 0x0101010101010101, 0x8080808080808080
-	_ = s[7]
-	w := uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
-		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
-	return ((w-ones*' ')&^w|w)&highs == 0
-}
-
-// validWide is validText for text that is not ASCII.
-func validWide(s string) bool {
-	if !utf8.ValidString(s) { // this also excludes surrogates
-		return false
-	}
-	for _, r := range s {
-		if r < ' ' && r != '\t' && r != '\n' && r != '\r' || r == 0xFFFE || r == 0xFFFF {
-			return false
-		}
-	}
-	return true
-}
-
 // validGroup reports whether s is 1–128 printable ASCII characters without spaces.
 func validGroup(s string) bool {
 	if s == "" || len(s) > maxGroup {
@@ -216,7 +175,7 @@ func attributeValue(kind, name string, v *MessageAttributeValue) ([]byte, error)
 		return refuse("Message %s attribute type must be shorter than %d bytes.", kind, maxAttributeType)
 	}
 	base, label, labelled := strings.Cut(v.DataType, ".")
-	if base != "String" && base != "Number" && base != "Binary" || labelled && label == "" || !validText(label) {
+	if base != "String" && base != "Number" && base != "Binary" || labelled && label == "" || !message.ValidText(label) {
 		return refuse("The type of message %s attribute '%s' is invalid. You must use only the following supported type prefixes: Binary, Number, String.", kind, name)
 	}
 	text := ""
@@ -234,7 +193,7 @@ func attributeValue(kind, name string, v *MessageAttributeValue) ([]byte, error)
 		return v.BinaryValue, nil
 	case text == "":
 		return refuse("The message %s attribute '%s' with type '%s' must use field 'String'.", kind, name, v.DataType)
-	case !validText(text): // InvalidMessageContents is for a body only
+	case !message.ValidText(text): // InvalidMessageContents is for a body only
 		return refuse(invalidCharacters)
 	case base == "Number" && !isNumber(text):
 		return refuse("Can't cast the value of message %s attribute '%s' to a number.", kind, name)

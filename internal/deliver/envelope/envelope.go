@@ -177,12 +177,21 @@ func enveloped(m *message.Message, o Issuer) ([]byte, *message.Unsigned) {
 	return Append(make([]byte, 0, size), m, o)
 }
 
+// ErrRawText is the error for raw delivery of a text that SQS does not take: the envelope would
+// carry it, which escapes it, and is never empty.
+var ErrRawText = errors.New("raw delivery to a queue carries no empty text and no control characters")
+
 // SQS makes the message for a subscribed queue: the envelope as its body, or with raw
 // delivery the message and its attributes. It is sealed, or has Unsigned; the queue's shard
-// sets Sent. The error is ErrTooManyAttributes.
+// sets Sent. Errors: ErrTooManyAttributes, ErrRawText.
 func SQS(m *message.Message, newID message.ID, o Issuer) (*message.Message, error) {
-	if Raw(m) && len(m.Attributes) > MaxRawAttributes {
-		return nil, ErrTooManyAttributes
+	if Raw(m) {
+		switch {
+		case len(m.Attributes) > MaxRawAttributes:
+			return nil, ErrTooManyAttributes
+		case !m.Sendable():
+			return nil, ErrRawText
+		}
 	}
 	return inQueue(m, newID, o, true), nil
 }

@@ -274,6 +274,31 @@ func TestSQS(t *testing.T) {
 	}
 }
 
+// TestRawText: a text that SQS does not take is for no queue; the envelope carries it.
+func TestRawText(t *testing.T) {
+	for _, bad := range []func(m *message.Message){
+		func(m *message.Message) { m.Body = nil },
+		func(m *message.Message) { m.Body = []byte("a\x01") },
+		func(m *message.Message) { m.Body = []byte("\uffff") },
+		func(m *message.Message) { m.Attributes = attributes(2); m.Attributes[1].Value = []byte("\x0b") },
+	} {
+		m := notification()
+		bad(m)
+		if _, err := envelope.SQS(m, message.ID{1}, issuer); err != nil {
+			t.Error(err)
+		}
+		m.Notice.Raw = true
+		if _, err := envelope.SQS(m, message.ID{1}, issuer); !errors.Is(err, envelope.ErrRawText) {
+			t.Errorf("%q %q: %v", m.Body, m.Attributes, err)
+		}
+	}
+	m := notification()
+	m.Notice.Raw, m.Attributes = true, []message.Attribute{{Name: "a", Type: "Binary", Value: []byte{1}}}
+	if _, err := envelope.SQS(m, message.ID{1}, issuer); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestDeadLetter(t *testing.T) {
 	for _, tt := range []struct {
 		name           string

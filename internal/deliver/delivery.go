@@ -96,11 +96,11 @@ func (d *delivery) decide(out Outcome, deadline time.Time) consume.Result {
 	if d.options.Jitter != nil && d.options.JitterShare > 0 && out.Class == ServerError {
 		j = spread{share: d.options.JitterShare, r: d.options.Jitter.Float64()}
 	}
-	policy := d.Delivery.Retry
-	if out.Throttled {
-		policy = retry.CustomerManaged
+	policy, attempt := d.Delivery.Retry, d.Delivery.Attempt
+	if out.Throttled { // the attempts at a stream that was out of order are those of the other policy
+		policy, attempt = retry.CustomerManaged, d.History.Ended(StreamThrottled)+1
 	}
-	next := decide(policy, d.Delivery.Attempt, out, d.clock.Now(), deadline, j)
+	next := decide(policy, attempt, out, d.clock.Now(), deadline, j)
 	if next.Disposition == consume.Ended {
 		return d.fail(next.Reason)
 	}

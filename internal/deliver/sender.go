@@ -46,12 +46,16 @@ type Outcome struct {
 	// Kept is stored for the next attempt; nil: nothing new.
 	Kept []byte
 	// Throttled says that a delivery stream of this server refuses records for now: the retry
-	// policy of customer-managed endpoints applies to the next attempt.
+	// policy of customer-managed endpoints applies to the next attempt. Detail is StreamThrottled.
 	Throttled bool
 	// Concluded says that the attempt itself has concluded the delivery: the engine needs no
 	// further call.
 	Concluded bool
 }
+
+// StreamThrottled is the Detail of an attempt at a throttled stream, by which a delivery's history
+// knows it.
+const StreamThrottled = "the delivery stream is throttled"
 
 // Service is the service of an endpoint in this process.
 type Service byte

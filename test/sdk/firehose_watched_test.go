@@ -225,6 +225,18 @@ func TestFirehoseLadders(t *testing.T) {
 	equal(t, "the end", []any{"dead-letter", 51.0}, []any{latest()["state"], latest()["attempt"]})
 	equal(t, "the dead letter", "throttled", *takeMessage(t, queues, dead).Body)
 
+	// What was tried in vain for other reasons before does not use up the retries of the throttled.
+	fault("unavailable")
+	publish("first unavailable")
+	advance(t, endpoint, "1199s")
+	equal(t, "attempts", any(73.0), latest()["attempt"])
+	fault("throttled")
+	advance(t, endpoint, "24000s")
+	equal(t, "the state", any("pending"), latest()["state"])
+	advance(t, endpoint, "200s")
+	equal(t, "the end", any("dead-letter"), latest()["state"])
+	takeMessage(t, queues, dead)
+
 	fault("unavailable")
 	publish("unavailable")
 	// 3 retries at once, 2 after a second each, 10 that take 47.7 s, and then one every 20 s.

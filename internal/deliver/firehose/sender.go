@@ -96,7 +96,7 @@ func outcome(err error) deliver.Outcome {
 	case fault.AccessDenied:
 		return failed(deliver.ClientError, "the subscription's role may not put records", http.StatusBadRequest, "AccessDeniedException", "The subscription's role does not let SNS put records into the delivery stream.")
 	case fault.Throttled:
-		out := failed(deliver.ServerError, "the delivery stream is throttled", http.StatusServiceUnavailable, unavailable, "Slow down.")
+		out := failed(deliver.ServerError, deliver.StreamThrottled, http.StatusServiceUnavailable, unavailable, "Slow down.")
 		out.Throttled = true
 		return out
 	case fault.Unavailable:

@@ -51,6 +51,18 @@ func (h *History) attempts() []Attempt {
 	return append(append(make([]Attempt, 0, len(h.First)+len(h.last)), h.First...), h.last...)
 }
 
+// Ended counts the attempts that ended with a detail, of those that are kept.
+func (h *History) Ended(detail string) (n int) {
+	for _, all := range [...][]Attempt{h.First, h.last} {
+		for i := range all {
+			if all[i].Detail == detail {
+				n++
+			}
+		}
+	}
+	return n
+}
+
 // Versions of a history's record: the first had no signature. The latest is only written if
 // there is a cause, so that older versions of Godwit can read all other records.
 const (

@@ -270,7 +270,7 @@ func TestWatchedAlone(t *testing.T) {
 	}
 }
 
-// A stream that was begun ends with the key, or with the right, that it was begun with.
+// A stream that was begun ends with the key, the session or the right that it was begun with.
 func TestWatchingEnds(t *testing.T) {
 	root := aws.Credentials{AccessKeyID: "AKIAROOTROOTROOTROOT", SecretAccessKey: "a secret of the root user, long enough"}
 	w := startWith(t, func(c *config.Config) {
@@ -282,16 +282,25 @@ func TestWatchingEnds(t *testing.T) {
 	must(identities.CreateUser(t.Context(), &iam.CreateUserInput{UserName: &name}))(t)
 	key := must(identities.CreateAccessKey(t.Context(), &iam.CreateAccessKeyInput{UserName: &name}))(t).AccessKey
 	anna := aws.Credentials{AccessKeyID: *key.AccessKeyId, SecretAccessKey: *key.SecretAccessKey}
+	asAnna := worldAt(t, w.endpoint, anna).config
+	session := must(sts.NewFromConfig(asAnna).GetSessionToken(t.Context(), &sts.GetSessionTokenInput{DurationSeconds: new(int32(900))}))(t).Credentials
+	temporary := aws.Credentials{AccessKeyID: *session.AccessKeyId, SecretAccessKey: *session.SecretAccessKey, SessionToken: *session.SessionToken}
 	document := `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"godwit:Read","Resource":"*"}]}`
 	for _, tt := range []struct {
 		name string
+		who  aws.Credentials
 		end  func() error
 	}{
-		{"the right", func() error {
+		{"the session", temporary, func() error {
+			w.signs = &root
+			w.advance("15m")
+			return nil
+		}},
+		{"the right", anna, func() error {
 			_, err := identities.DeleteUserPolicy(t.Context(), &iam.DeleteUserPolicyInput{UserName: &name, PolicyName: &name})
 			return err
 		}},
-		{"the key", func() error {
+		{"the key", anna, func() error {
 			_, err := identities.UpdateAccessKey(t.Context(), &iam.UpdateAccessKeyInput{UserName: &name, AccessKeyId: key.AccessKeyId, Status: iamtypes.StatusTypeInactive})
 			return err
 		}},
@@ -301,7 +310,7 @@ func TestWatchingEnds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := v4.NewSigner().SignHTTP(t.Context(), anna, req, nothingSum, "godwit", region, time.Now()); err != nil {
+		if err := v4.NewSigner().SignHTTP(t.Context(), tt.who, req, nothingSum, "godwit", region, time.Now()); err != nil {
 			t.Fatal(err)
 		}
 		resp := must(http.DefaultClient.Do(req))(t)

@@ -305,7 +305,8 @@ func (g *Gate) stillGood(r *http.Request, who *caller.Caller) error {
 		return g.Sessions.Still(r)
 	}
 	const token = "X-Amz-Security-Token"
-	if _, err := g.Verifier.Keys(who.AccessKey, cmp.Or(r.Header.Get(token), r.URL.Query().Get(token))); err != nil {
+	credential, err := g.Verifier.Keys(who.AccessKey, cmp.Or(r.Header.Get(token), r.URL.Query().Get(token)))
+	if err != nil || !credential.Expires.IsZero() && !g.Verifier.Now().Before(credential.Expires) {
 		return rest.Forbidden("the access key is not good any more")
 	}
 	return nil

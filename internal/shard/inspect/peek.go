@@ -66,6 +66,8 @@ type Query struct {
 	Group  string // of FIFO and fair queues; empty: any
 	Since  uint64 // only messages of this sequence and later ones, of any state; earlier ones are not read
 	Caller *caller.Caller
+	// Incarnation is that of the queue; 0: any. Another queue of the name is none.
+	Incarnation layout.Incarnation
 	// Match selects messages by their immutable fields; nil: all. It is called without locks.
 	Match func(m *Message) bool
 }
@@ -87,6 +89,8 @@ type Found struct {
 	Unreadable int     // damaged records
 	Origin     uint64  // of sequence numbers
 	End        uint64  // the sequence of the next message to be sent
+	// Incarnation is that of the queue.
+	Incarnation layout.Incarnation
 }
 
 // target is the queue of a scan.
@@ -117,7 +121,7 @@ func (i *Inspector) open(ctx context.Context, a arn.ARN) (t *target, found *Foun
 		m := &qs.Machine
 		t = &target{shard: sh, arn: a, incarnation: qs.Incarnation, cfg: m.Config(), keys: layout.NewKeys(sh.ID, qs.Incarnation), now: sh.Now()}
 		t.main, t.late = m.Lowest()
-		found = &Found{Total: total(m.Counts(t.now)), Origin: qs.Record.Origin, End: m.NextSequence()}
+		found = &Found{Total: total(m.Counts(t.now)), Origin: qs.Record.Origin, End: m.NextSequence(), Incarnation: qs.Incarnation}
 		return nil
 	})
 	return t, found, err
@@ -135,6 +139,9 @@ func (i *Inspector) Scan(ctx context.Context, q Query) (*Found, error) {
 		return nil, ctx.Err()
 	}
 	t, found, err := i.open(ctx, q.Queue)
+	if err == nil && q.Incarnation != 0 && q.Incarnation != found.Incarnation {
+		return nil, queues.ErrNoQueue
+	}
 	if err != nil || found.Total == 0 {
 		return found, err
 	}

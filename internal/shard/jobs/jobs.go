@@ -71,7 +71,10 @@ type Spec struct {
 	// Before marks, in the worker's terms, the things that arrive after the job has begun,
 	// which it leaves alone.
 	Before uint64 `json:"before,omitempty"`
-	Total  int64  `json:"total"` // how many things the resource had
+	// Incarnation is that of the resource, in the worker's terms: another one of its name is none
+	// that the job is about. 0: any, in jobs of versions before.
+	Incarnation uint64 `json:"incarnation,omitempty"`
+	Total       int64  `json:"total"` // how many things the resource had
 	// By is the requester, without the access key, whose permissions are checked for each
 	// thing; nil: none are checked.
 	By *caller.Caller `json:"by,omitempty"`

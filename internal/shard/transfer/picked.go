@@ -18,6 +18,18 @@ import (
 type Picked struct {
 	Lane     layout.Lane
 	Sequence uint64
+	// Incarnation is that of the queue in which it was picked: another queue of the name has
+	// other messages in its places. 0: any.
+	Incarnation layout.Incarnation
+}
+
+// from finds the queue in which a message was picked. Errors: QueueDoesNotExist.
+func (sh *Shard) from(a arn.ARN, p Picked) (*queues.Queue, error) {
+	qs, err := sh.Lookup(a)
+	if err == nil && p.Incarnation != 0 && qs.Incarnation != p.Incarnation {
+		err = queues.ErrNoQueue
+	}
+	return qs, err
 }
 
 // ErrPicked refuses to move or delete a message that is in flight.
@@ -65,7 +77,7 @@ func (e *Transfers) MovePicked(ctx context.Context, from, to arn.ARN, p Picked, 
 	sh := e.ShardOf(from)
 	var qs *queues.Queue
 	if rest, err := sh.Run(false, func(*kernel.Tx) (err error) {
-		qs, err = sh.Lookup(from)
+		qs, err = sh.from(from, p)
 		return err
 	}); err != nil {
 		rest.Wait()
@@ -95,7 +107,7 @@ func (e *Transfers) DeletePicked(ctx context.Context, from arn.ARN, p Picked) (w
 	sh := e.ShardOf(from)
 	var c *journal.Commit
 	c, err = sh.Run(true, func(*kernel.Tx) error {
-		qs, err := sh.Lookup(from)
+		qs, err := sh.from(from, p)
 		if err == nil {
 			err = sh.pickable(qs, queue.Lease{Lane: p.Lane, Sequence: p.Sequence})
 		}

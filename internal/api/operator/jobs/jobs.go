@@ -229,7 +229,7 @@ func (j *Jobs) messages(ctx context.Context, in *JobSpec, s *jobs.Spec) error {
 	if err != nil {
 		return err
 	}
-	s.Resource, s.Total, s.Before = queue.String(), found.Total, found.End
+	s.Resource, s.Total, s.Before, s.Incarnation = queue.String(), found.Total, found.End, uint64(found.Incarnation)
 	return nil
 }
 

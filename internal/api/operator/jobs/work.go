@@ -10,6 +10,7 @@ import (
 	"godwit.dev/godwit/internal/api/operator/rest"
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/queue/layout"
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/shard/inspect"
@@ -64,7 +65,7 @@ func within(w *jobs.Where, sent int64) bool {
 }
 
 func (j *Jobs) scanMessages(ctx context.Context, job *jobs.Job, from string, limit int, take func(id string)) (step jobs.Step, err error) {
-	q := inspect.Query{Queue: resource(job), Limit: 1, Caller: job.By}
+	q := inspect.Query{Queue: resource(job), Limit: 1, Caller: job.By, Incarnation: layout.Incarnation(job.Incarnation)}
 	if limit > 0 {
 		q.Limit = limit
 	}
@@ -183,11 +184,12 @@ func (j *Jobs) Do(ctx context.Context, job *jobs.Job, id string, _ bool) (o jobs
 		if p, err = messages.ReadPosition(id); err != nil {
 			return jobs.Skipped, wait, err
 		}
+		picked := shard.Picked{Lane: p.Lane, Sequence: p.Sequence, Incarnation: layout.Incarnation(job.Incarnation)}
 		if job.Kind == remove {
-			wait, err = j.Engine.DeletePicked(ctx, resource(job), shard.Picked(p))
+			wait, err = j.Engine.DeletePicked(ctx, resource(job), picked)
 		} else {
 			to, _ := arn.Parse(job.To)
-			wait, err = j.Engine.MovePicked(ctx, resource(job), to, shard.Picked(p), job.By)
+			wait, err = j.Engine.MovePicked(ctx, resource(job), to, picked, job.By)
 		}
 	}
 	if err == nil {

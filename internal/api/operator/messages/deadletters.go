@@ -143,7 +143,7 @@ func (m *Messages) Redrive(ctx context.Context, c *rest.Call, in *RedriveMessage
 		}
 	}
 	return m.each(ctx, in.ARN, in.Positions, func(p inspect.Place) (func(), error) {
-		return m.Engine.MovePicked(ctx, from, to, shard.Picked(p), c.Caller)
+		return m.Engine.MovePicked(ctx, from, to, shard.Picked{Lane: p.Lane, Sequence: p.Sequence}, c.Caller)
 	})
 }
 
@@ -154,7 +154,7 @@ func (m *Messages) Delete(ctx context.Context, _ *rest.Call, in *DeleteMessages)
 		return nil, err
 	}
 	return m.each(ctx, in.ARN, in.Positions, func(p inspect.Place) (func(), error) {
-		return m.Engine.DeletePicked(ctx, from, shard.Picked(p))
+		return m.Engine.DeletePicked(ctx, from, shard.Picked{Lane: p.Lane, Sequence: p.Sequence})
 	})
 }
 

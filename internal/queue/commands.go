@@ -198,7 +198,9 @@ func (q *Machine) Step(b *mutation.Batch, now int64, c Command, r *Result) (need
 	case Sweep:
 		r.Removed, need = q.sweep(b, now)
 	case Configure:
-		q.configure(b, now, c.Config)
+		if need = q.needToConfigure(now, c.Config); need.Nothing() {
+			q.configure(b, now, c.Config)
+		}
 	case Probe:
 		r.Found, need = q.probe(now)
 	case Count:

@@ -257,11 +257,15 @@ func (m *fifoModel) compare(b *bench) error {
 		return err
 	}
 	inFlight, groups := 0, map[string]bool{}
+	hidden := 0 // by the delay
 	oldest := int64(0)
 	for _, x := range m.messages {
 		groups[x.group] = true
 		if x.leased {
 			inFlight++
+		}
+		if due := x.sent + m.cfg.Delay.Milliseconds(); x.receives == 0 && due > b.now {
+			hidden++
 		}
 		if oldest == 0 || x.sent < oldest {
 			oldest = x.sent
@@ -273,6 +277,9 @@ func (m *fifoModel) compare(b *bench) error {
 	c := b.m.Counts(b.now)
 	if int(c.InFlight) != inFlight || int(c.Visible+c.Delayed) != len(m.messages)-inFlight || c.Visible < 0 {
 		return fmt.Errorf("counts %+v, want %d in flight of %d", c, inFlight, len(m.messages))
+	}
+	if int(c.Delayed) < hidden { // of those that were hidden within the last second some may be counted, too
+		return fmt.Errorf("%d are delayed, want %d", c.Delayed, hidden)
 	}
 	k := b.m.Keys()
 	expiries := b.store.count(k, layout.KindHeld)

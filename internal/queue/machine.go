@@ -32,6 +32,7 @@ type content struct {
 	sweepAt  int64     // when the oldest message may expire; 0: never
 	lookup   *lookup   // of the message that the command under way is about
 	sweeping *sweeping // nil: no sweep is under way
+	recount  *recount  // nil: no longer delay is being configured
 	search   *search   // for the oldest message; nil: none is under way
 	ages     *ages     // nil: the oldest message was not asked for
 }
@@ -75,7 +76,11 @@ func (q *Machine) configure(b *mutation.Batch, now int64, cfg Config) {
 	if cfg.Retention != q.cfg.Value().Retention && !q.Empty() {
 		q.sweepAt = now
 	}
-	if shift := int64((cfg.Delay - q.cfg.Value().Delay) / time.Second); shift != 0 && q.kind.FIFO {
+	switch shift := int64((cfg.Delay - q.cfg.Value().Delay) / time.Second); {
+	case q.recount != nil:
+		q.due.Recount(b, &q.keys, q.recount.seconds)
+		q.recount = nil
+	case shift != 0 && q.kind.FIFO:
 		q.due.Shift(b, &q.keys, now, shift)
 	}
 	q.cfg = unique.Make(cfg)

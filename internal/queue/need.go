@@ -59,6 +59,7 @@ const (
 	needOldest  // the oldest message
 	needListed  // the index of groups in the form of an older version
 	needSizes   // the sizes of all records
+	needDelays  // when the messages were sent that were never received
 )
 
 // fillBytes bounds the bytes of records that are scanned to fill a window.
@@ -82,6 +83,8 @@ func (q *Machine) Fill(r Reader, need Need) (corrected bool, err error) {
 			err = q.readListed(r)
 		case needSizes:
 			err = q.readSizes(r)
+		case needDelays:
+			err = q.readDelays(r)
 		default:
 			corrected, err = q.readSpan(r, need)
 		}

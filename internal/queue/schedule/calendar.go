@@ -71,6 +71,18 @@ func (c *calendar) shift(now, by int64, write writeCount) {
 	}
 }
 
+// replace replaces all counts.
+func (c *calendar) replace(counts map[int64]int64, write writeCount) {
+	for _, second := range slices.Sorted(maps.Keys(c.counts)) {
+		write(second, 0)
+	}
+	*c = calendar{}
+	for _, second := range slices.Sorted(maps.Keys(counts)) {
+		c.set(second, counts[second])
+		write(second, counts[second])
+	}
+}
+
 // after counts the messages due after now, to within a second.
 func (c *calendar) after(now int64) (n int64) {
 	n = c.total

@@ -169,6 +169,11 @@ func (s *Schedule) Shift(b *mutation.Batch, keys *layout.Keys, now, by int64) {
 	}
 }
 
+// Recount replaces all counts.
+func (s *Schedule) Recount(b *mutation.Batch, keys *layout.Keys, counts map[int64]int64) {
+	s.later.replace(counts, seconds(b, keys))
+}
+
 // Forget drops the counts of the seconds that have passed.
 func (s *Schedule) Forget(b *mutation.Batch, keys *layout.Keys, now int64) {
 	if !s.Idle() {

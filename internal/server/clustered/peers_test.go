@@ -1,6 +1,7 @@
 package clustered
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"net"
@@ -41,9 +42,11 @@ func TestStoppedPeer(t *testing.T) {
 	if _, err := fmt.Fprint(c, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
 		t.Fatal(err)
 	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
 	select {
 	case <-ended:
-	case <-time.After(20 * time.Second):
+	case <-ctx.Done():
 		t.Fatal("the answer goes on")
 	}
 }

@@ -70,6 +70,7 @@ func (v *Worker) Do(ctx context.Context, t *stacks.Task) (o stack.Outcome, later
 			is, err = h.Update(ctx, w)
 		case stack.Delete:
 			err = h.Delete(ctx, w)
+		case stack.Settle: // above
 		}
 	case t.Action == stack.Create && t.Again && t.Target.Type == "AWS::IAM::Policy":
 		is.Physical = t.Target.Physical // an earlier process may have given it

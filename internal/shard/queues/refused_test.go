@@ -94,7 +94,7 @@ func TestRefusedKeyBlocksNobody(t *testing.T) {
 			}
 			k.off = true
 			var got []string
-			for range strings.Split(tt.want, ", ") {
+			for range strings.SplitSeq(tt.want, ", ") {
 				got = append(got, receive())
 			}
 			if all := strings.Join(got, ", "); all != tt.want {

@@ -160,7 +160,7 @@ func (m *Module) Update(ctx context.Context, account, region, name string, body 
 		if updating && e.again(o) && e.Status.Busy() {
 			return nil
 		}
-		if !e.Status.Updatable() && !(o.Nested && stack.Held(&e.Stack)) {
+		if !e.Status.Updatable() && (!o.Nested || !stack.Held(&e.Stack)) {
 			return ErrNotUpdatable.With(e.ID, string(e.Status))
 		}
 		if o.Seen != 0 && o.Seen != e.Phase {
@@ -195,7 +195,7 @@ func (m *Module) Delete(ctx context.Context, account, region, name string, o *st
 			return ErrProtected.With(e.Name)
 		case !o.Nested && m.rootProtected(e):
 			return ErrRootProtected.With(e.Name)
-		case e.Status.Busy() && e.Status != stack.CreateInProgress && e.Status != stack.RollbackInProgress && !(o.Nested && stack.Held(&e.Stack)):
+		case e.Status.Busy() && e.Status != stack.CreateInProgress && e.Status != stack.RollbackInProgress && (!o.Nested || !stack.Held(&e.Stack)):
 			return ErrNotDeletable.With(e.ID, string(e.Status))
 		case len(o.Keep) > 0 && e.Status != stack.DeleteFailed:
 			return ErrNotKept

@@ -326,7 +326,7 @@ func (e *Transfers) deadLetter(from *Shard, qs *queues.Queue, l queue.Lease) (*m
 		return nil, err
 	}
 	if !ok {
-		return nil, cmp.Or(e.Lost(key), error(ErrNotLeased))
+		return nil, cmp.Or(e.Lost(key), ErrNotLeased)
 	}
 	m, err := message.DecodeRecord(record)
 	if err != nil {

@@ -147,8 +147,8 @@ func encodeAccessKey(c config.Root, root *seal.Root) ([]byte, error) {
 	return append(text, '\n'), err
 }
 
-// WriteAccessKey creates the file of the root user's access key, which must not exist.
-func WriteAccessKey(path string, c config.Root, root *seal.Root) error {
+// writeAccessKey creates the file of the root user's access key, which must not exist.
+func writeAccessKey(path string, c config.Root, root *seal.Root) error {
 	text, err := encodeAccessKey(c, root)
 	if err != nil {
 		return err
@@ -156,8 +156,8 @@ func WriteAccessKey(path string, c config.Root, root *seal.Root) error {
 	return create(path, text)
 }
 
-// ReplaceAccessKey is WriteAccessKey, but replaces an existing file atomically.
-func ReplaceAccessKey(path string, c config.Root, root *seal.Root) error {
+// replaceAccessKey is writeAccessKey, but replaces an existing file atomically.
+func replaceAccessKey(path string, c config.Root, root *seal.Root) error {
 	text, err := encodeAccessKey(c, root)
 	if err != nil {
 		return err

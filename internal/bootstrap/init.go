@@ -65,7 +65,7 @@ func Init(dir, data, account string) (Set, error) {
 	// The settings come last: if they exist, so do the other files.
 	return set, errors.Join(
 		WriteRootKey(filepath.Join(dir, RootKeyFile), root),
-		WriteAccessKey(filepath.Join(dir, AccessKeyFile), set.Key, root),
+		writeAccessKey(filepath.Join(dir, AccessKeyFile), set.Key, root),
 		create(set.Settings, text),
 	)
 }
@@ -117,7 +117,7 @@ func ResetAccessKey(dir string) (config.Root, error) {
 		return config.Root{}, err
 	}
 	key := NewAccessKey(account)
-	return key, ReplaceAccessKey(path, key, root)
+	return key, replaceAccessKey(path, key, root)
 }
 
 // text is the text of the settings file.

@@ -142,5 +142,5 @@ func reseal(path string, from, to *seal.Root) error {
 	if err != nil {
 		return err
 	}
-	return ReplaceAccessKey(path, key, to)
+	return replaceAccessKey(path, key, to)
 }

@@ -67,3 +67,13 @@ func (c *Caller) PolicyARN() string {
 	}
 	return c.ARN
 }
+
+// WithoutKey is the caller as records keep it, for what acts in its name later; nil if c is.
+func (c *Caller) WithoutKey() *Caller {
+	if c == nil {
+		return nil
+	}
+	kept := *c
+	kept.AccessKey = ""
+	return &kept
+}

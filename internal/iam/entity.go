@@ -145,23 +145,14 @@ func (e *Entity) clone() *Entity {
 	return &c
 }
 
-// InlineDocument is the document of an inline policy.
-func (e *Entity) InlineDocument(name string) (document string, ok bool) {
+// FindInline is the document of an inline policy. Errors: ErrNoInline.
+func (e *Entity) FindInline(name string) (document string, err error) {
 	for _, p := range e.Inline {
 		if p.Name == name {
-			return p.Document, true
+			return p.Document, nil
 		}
 	}
-	return "", false
-}
-
-// FindInline is InlineDocument, with an error for an unknown policy.
-func (e *Entity) FindInline(name string) (document string, err error) {
-	document, ok := e.InlineDocument(name)
-	if !ok {
-		return "", ErrNoInline.With(words[e.Kind], name)
-	}
-	return document, nil
+	return "", ErrNoInline.With(words[e.Kind], name)
 }
 
 // DefaultVersion is the default version of a managed policy.

@@ -85,7 +85,7 @@ func parseOrigin(from string) (o origin, err error) {
 	case from == "":
 		err = errors.New("want a JSON pointer, header:NAME or id")
 	default:
-		o.pointer, err = ParsePointer(from)
+		o.pointer, err = parsePointer(from)
 	}
 	return o, err
 }
@@ -127,7 +127,7 @@ func newMapper(s *Source, target arn.ARN) (m mapper, err error) {
 		to   *Pointer
 		text string
 	}{{&m.message, from.Message}, {&m.subject, from.Subject}, {&m.group, from.GroupID}, {&m.dedup, from.DeduplicationID}, {&m.id, id}} {
-		if *p.to, err = ParsePointer(p.text); err != nil {
+		if *p.to, err = parsePointer(p.text); err != nil {
 			return m, err
 		}
 	}

@@ -18,8 +18,8 @@ const (
 // Pointer is a JSON pointer (RFC 6901). The zero value points to the whole document.
 type Pointer struct{ tokens []string }
 
-// ParsePointer parses a pointer.
-func ParsePointer(text string) (p Pointer, err error) {
+// parsePointer parses a pointer.
+func parsePointer(text string) (p Pointer, err error) {
 	switch {
 	case text == "":
 		return p, nil

@@ -180,7 +180,7 @@ func (m *Mapping) check(target arn.ARN) error {
 		if of.pointer == "" {
 			continue
 		}
-		if _, err := ParsePointer(of.pointer); err != nil {
+		if _, err := parsePointer(of.pointer); err != nil {
 			return invalid("mapping."+of.member, "%s", err)
 		}
 	}

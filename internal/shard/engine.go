@@ -2,9 +2,9 @@
 // one shard run in order, many callers' commands share one commit, and a reply waits until all
 // that it depends on is durable. Invariants:
 //   - What an answer reports is durable when it is given: the change itself, and
-//     every commit that the command read from. Only leases and deletes of
-//     standard queues are answered before their own commit, which follows
-//     within 10 ms.
+//     every commit that the command read from. Only leases, deletes and visibility
+//     timeouts of standard queues are answered before their own commit, which
+//     follows within 10 ms.
 //   - A message that moves between queues is in exactly one of them in every
 //     commit; if the two do not share a commit, the receiving shard knows the
 //     transfer and accepts it once.

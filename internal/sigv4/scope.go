@@ -36,7 +36,7 @@ type Scope struct {
 // invalid.
 func FromRequest(r *http.Request) (scope Scope, ok bool) {
 	if header := r.Header["Authorization"]; len(header) > 0 {
-		return ParseAuthorization(header[0])
+		return parseAuthorization(header[0])
 	}
 	for pair := range strings.SplitSeq(r.URL.RawQuery, "&") {
 		if value, found := strings.CutPrefix(pair, "X-Amz-Credential="); found {
@@ -44,14 +44,14 @@ func FromRequest(r *http.Request) (scope Scope, ok bool) {
 			if err != nil {
 				return Scope{}, false
 			}
-			return ParseCredential(credential)
+			return parseCredential(credential)
 		}
 	}
 	return Scope{}, false
 }
 
-// ParseAuthorization parses the scope in an Authorization header's value.
-func ParseAuthorization(header string) (scope Scope, ok bool) {
+// parseAuthorization parses the scope in an Authorization header's value.
+func parseAuthorization(header string) (scope Scope, ok bool) {
 	rest, found := strings.CutPrefix(header, Algorithm)
 	if !found {
 		return Scope{}, false
@@ -63,12 +63,12 @@ func ParseAuthorization(header string) (scope Scope, ok bool) {
 	if end := strings.IndexAny(rest, ", "); end >= 0 {
 		rest = rest[:end]
 	}
-	return ParseCredential(rest)
+	return parseCredential(rest)
 }
 
-// ParseCredential parses key/date/region/service/aws4_request. The access key may itself
+// parseCredential parses key/date/region/service/aws4_request. The access key may itself
 // contain slashes; no part may be empty.
-func ParseCredential(s string) (scope Scope, ok bool) {
+func parseCredential(s string) (scope Scope, ok bool) {
 	s, found := strings.CutSuffix(s, "/aws4_request")
 	if !found {
 		return Scope{}, false

@@ -298,7 +298,7 @@ func (s *Service) executeChangeSet(ctx context.Context, call *api.Call, in *Exec
 		onFailure = stack.OnFailureNothing
 	}
 	return nil, s.Engine.Execute(ctx, call.Account, call.Region, api.Deref(in.StackName), in.ChangeSetName, &stack.Order{
-		By: stacks.Acting(call.Caller), Token: api.Deref(in.ClientRequestToken), OnFailure: onFailure, Store: s.store(call),
+		By: call.Caller.WithoutKey(), Token: api.Deref(in.ClientRequestToken), OnFailure: onFailure, Store: s.store(call),
 	})
 }
 

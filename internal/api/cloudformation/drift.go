@@ -133,7 +133,7 @@ func (s *Service) detectStackDrift(ctx context.Context, call *api.Call, in *Dete
 			return nil, stacks.ErrNoResource.With(id, v.Name)
 		}
 	}
-	d := stack.Detection{ID: s.NewID(), By: stacks.Acting(call.Caller), Only: in.LogicalResourceIds}
+	d := stack.Detection{ID: s.NewID(), By: call.Caller.WithoutKey(), Only: in.LogicalResourceIds}
 	_, err = s.Engine.Detect(ctx, call.Account, call.Region, in.StackName, d)
 	return &DetectStackDriftOutput{d.ID}, bracketed(err, in.StackName)
 }
@@ -158,7 +158,7 @@ func (s *Service) describeStackDriftDetectionStatus(_ context.Context, call *api
 }
 
 func (s *Service) detectStackResourceDrift(ctx context.Context, call *api.Call, in *DetectStackResourceDriftInput) (*DetectStackResourceDriftOutput, error) {
-	r, of, err := s.Engine.DetectOne(ctx, call.Account, call.Region, in.StackName, in.LogicalResourceId, stacks.Acting(call.Caller))
+	r, of, err := s.Engine.DetectOne(ctx, call.Account, call.Region, in.StackName, in.LogicalResourceId, call.Caller.WithoutKey())
 	if err != nil {
 		return nil, bracketed(err, in.StackName)
 	}

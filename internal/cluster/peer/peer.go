@@ -122,7 +122,7 @@ func (n *Network) Close() { n.connections().CloseIdleConnections() }
 // other than this one reach. bound bounds the connections, below TLS.
 func (n *Network) Listen(ctx context.Context, address string, bound func(net.Listener) net.Listener) (net.Listener, error) {
 	if n.identity == nil {
-		if err := CheckLoopback(address); err != nil {
+		if err := checkLoopback(address); err != nil {
 			return nil, err
 		}
 	}
@@ -169,8 +169,8 @@ func (n *Network) peer(r *http.Request) (name string, ok bool) {
 	return "", n.secret != "" && subtle.ConstantTimeCompare([]byte(shown), []byte(n.secret)) == 1
 }
 
-// CheckLoopback refuses an address that is not on loopback.
-func CheckLoopback(address string) error {
+// checkLoopback refuses an address that is not on loopback.
+func checkLoopback(address string) error {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
 		return fmt.Errorf("the address of a node: %w", err)

@@ -166,7 +166,7 @@ func (d *Download) file(ctx context.Context, id string, file File, came func(n i
 	if err != nil {
 		return err
 	}
-	err = EachPart(ctx, d.From, id, file, func(p []byte) error {
+	err = eachPart(ctx, d.From, id, file, func(p []byte) error {
 		_, err := out.Write(p)
 		came(len(p))
 		return err
@@ -180,9 +180,9 @@ func (d *Download) file(ctx context.Context, id string, file File, came func(n i
 	return durable.SyncDir(filepath.Dir(path))
 }
 
-// EachPart gives f the parts of a file in order. Errors: ErrGone, ErrChecksum, f's and the
+// eachPart gives f the parts of a file in order. Errors: ErrGone, ErrChecksum, f's and the
 // origin's.
-func EachPart(ctx context.Context, from Origin, id string, file File, f func(p []byte) error) error {
+func eachPart(ctx context.Context, from Origin, id string, file File, f func(p []byte) error) error {
 	for offset := int64(0); offset < file.Size; {
 		p, err := part(ctx, from, id, file, offset)
 		if err == nil {

@@ -33,13 +33,13 @@ const (
 
 const noReply = "Please do not reply directly to this email."
 
-// ConfirmationLink is the link to confirm a subscription, with its token.
-func ConfirmationLink(base, topicARN, token string) string {
+// confirmationLink is the link to confirm a subscription, with its token.
+func confirmationLink(base, topicARN, token string) string {
 	return base + ConfirmationPath + "?TopicArn=" + url.QueryEscape(topicARN) + "&Token=" + url.QueryEscape(token)
 }
 
-// UnsubscribeLink is the link to unsubscribe.
-func UnsubscribeLink(base, subscription, endpoint string) string {
+// unsubscribeLink is the link to unsubscribe.
+func unsubscribeLink(base, subscription, endpoint string) string {
 	return base + UnsubscribePath + "?SubscriptionArn=" + url.QueryEscape(subscription) + "&Endpoint=" + url.QueryEscape(endpoint)
 }
 
@@ -67,7 +67,7 @@ func compose(r *deliver.Request, from string) ([]byte, error) {
 	h.Set("x-amz-sns-message-id", uuid.UUID(m.ID).String())
 	h.Set("x-amz-sns-subscription-arn", n.Subscription)
 	if !confirms {
-		h.Set("List-Unsubscribe", "<"+UnsubscribeLink(r.Issuer.URL, n.Subscription, r.Subscription.Endpoint)+">")
+		h.Set("List-Unsubscribe", "<"+unsubscribeLink(r.Issuer.URL, n.Subscription, r.Subscription.Endpoint)+">")
 		h.Set("List-Unsubscribe-Post", "List-Unsubscribe=One-Click")
 	}
 	h.Set("Auto-Submitted", "auto-generated") // RFC 3834: prevents automatic replies
@@ -98,11 +98,11 @@ func text(r *deliver.Request, confirms bool) string {
 	case confirms:
 		return "You have chosen to subscribe to the topic:\n" + n.Topic + "\n\n" +
 			"To confirm this subscription, click or visit the link below (If this was in error no action is necessary):\n" +
-			ConfirmationLink(r.Issuer.URL, n.Topic, n.Token) + "\n\n" + noReply + "\n"
+			confirmationLink(r.Issuer.URL, n.Topic, n.Token) + "\n\n" + noReply + "\n"
 	default:
 		return string(r.Message.Body) + "\n\n--\n" +
 			"If you wish to stop receiving notifications from this topic, please click or visit the link below to unsubscribe:\n" +
-			UnsubscribeLink(r.Issuer.URL, n.Subscription, r.Subscription.Endpoint) + "\n\n" + noReply + "\n"
+			unsubscribeLink(r.Issuer.URL, n.Subscription, r.Subscription.Endpoint) + "\n\n" + noReply + "\n"
 	}
 }
 

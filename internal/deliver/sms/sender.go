@@ -148,7 +148,7 @@ func (s *Sender) Send(ctx context.Context, r *deliver.Request) deliver.Outcome {
 		return deliver.Outcome{Detail: "text messages fail on purpose"}
 	}
 	t := &Text{Body: bodyOf(r), ID: idOf(r), Sent: kept(r.Kept())}
-	wishes := WishesOf(r.Message.Attributes)
+	wishes := wishesOf(r.Message.Attributes)
 	cut, fits := sms.Cut(t.Body)
 	number, valid := sms.Number(r.Subscription.Endpoint)
 	t.Text, t.To = cut, number
@@ -226,8 +226,8 @@ type Wishes struct {
 	MaxPrice                    sms.MicroUSD // negative: not set
 }
 
-// WishesOf reads the attributes of a message. Invalid ones are ignored.
-func WishesOf(all []message.Attribute) Wishes {
+// wishesOf reads the attributes of a message. Invalid ones are ignored.
+func wishesOf(all []message.Attribute) Wishes {
 	w := Wishes{MaxPrice: -1}
 	for i := range all {
 		value := string(all[i].Value)

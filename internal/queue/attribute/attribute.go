@@ -115,9 +115,9 @@ func Known(name string) bool {
 	return ok
 }
 
-// Removable reports whether setting the attribute to the empty string removes
+// removable reports whether setting the attribute to the empty string removes
 // it; for the others an empty value is a bad one.
-func Removable(name string) bool {
+func removable(name string) bool {
 	switch name {
 	case RedrivePolicy, RedriveAllowPolicy, Policy, KmsMasterKeyID:
 		return true
@@ -134,7 +134,7 @@ func Default(name string) (value string, ok bool) {
 
 // Canonical validates the value of one settable attribute of a FIFO or
 // standard queue and gives the form in which it is kept, compared and
-// returned. The empty string stays empty for a Removable attribute.
+// returned. The empty string stays empty for a removable attribute.
 //
 // Errors: InvalidAttributeName for an attribute that does not exist, is
 // read-only, or is not for this kind of queue; InvalidAttributeValue;
@@ -154,7 +154,7 @@ func Canonical(name, value string, fifo bool) (string, error) {
 		}
 	}
 	switch {
-	case value == "" && Removable(name):
+	case value == "" && removable(name):
 		return "", nil
 	case r.parse != nil:
 		return r.parse(name, value)

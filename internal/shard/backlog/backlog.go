@@ -294,7 +294,7 @@ func (e *Backlogs) Current(d *Delivery) (current bool) {
 // Delivered acknowledges a delivery that succeeded.
 func (e *Backlogs) Delivered(d *Delivery, a Attempt) { e.end(d, a, DeliveryDelivered, "") }
 
-// Drop removes a delivery that failed for good and that no dead-letter queue takes.
+// Drop removes a delivery that failed for good and that no dead-letter queue takes, or can be given.
 func (e *Backlogs) Drop(d *Delivery, a Attempt, reason string) {
 	e.end(d, a, DeliveryDropped, reason)
 }

@@ -183,11 +183,7 @@ func (m *Module) Create(spec Spec) (made Job, err error) {
 	if m.kernel.Full() {
 		return made, kernel.ErrFull
 	}
-	if spec.By != nil {
-		by := *spec.By
-		by.AccessKey = ""
-		spec.By = &by
-	}
+	spec.By = spec.By.WithoutKey()
 	err = m.shard.RunDurable(func(*kernel.Tx) error {
 		n := 0
 		for _, j := range m.jobs {

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"godwit.dev/godwit/internal/caller"
 	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/shard/kernel"
 	"godwit.dev/godwit/internal/stack"
@@ -403,16 +402,6 @@ func (m *Module) Importers(account, region, export string) (names []string) {
 	})
 	slices.Sort(names)
 	return names
-}
-
-// Acting is the persisted form of the caller that acts for a stack: without the access key.
-func Acting(by *caller.Caller) *caller.Caller {
-	if by == nil {
-		return nil
-	}
-	as := *by
-	as.AccessKey = ""
-	return &as
 }
 
 // Reset removes the stacks of an account in a region, with their history and operations in

@@ -190,7 +190,7 @@ func (e *Transfers) StartMoveTask(ctx context.Context, spec MoveTaskSpec) error 
 		now := sh.Now()
 		t := &runningMove{From: spec.Source, To: spec.Destination, Number: 1, MoveRecord: MoveRecord{
 			ID: spec.ID, Destination: spec.Destination.String(), Rate: spec.Rate, Status: MoveRunning,
-			Started: now, PacedAt: now, By: withoutKey(spec.By), ToMove: sh.Counts(qs, now).Visible,
+			Started: now, PacedAt: now, By: spec.By.WithoutKey(), ToMove: sh.Counts(qs, now).Visible,
 		}}
 		if tasks := sh.moves[spec.Source]; len(tasks) > 0 {
 			t.Number = tasks[len(tasks)-1].Number + 1
@@ -204,16 +204,6 @@ func (e *Transfers) StartMoveTask(ctx context.Context, spec MoveTaskSpec) error 
 		sh.workOn(t)
 		return nil
 	})
-}
-
-// withoutKey is a caller as a record keeps it.
-func withoutKey(c *caller.Caller) *caller.Caller {
-	if c == nil {
-		return nil
-	}
-	kept := *c
-	kept.AccessKey = ""
-	return &kept
 }
 
 // moveResource is the error of an operation on tasks whose queue, named by a parameter, is refused.

@@ -83,7 +83,7 @@ func (e *Transfers) MovePicked(ctx context.Context, from, to arn.ARN, p Picked, 
 		rest.Wait()
 		return func() {}, err
 	}
-	t := &runningMove{From: from, To: to, Picks: true, MoveRecord: MoveRecord{By: withoutKey(by)}}
+	t := &runningMove{From: from, To: to, Picks: true, MoveRecord: MoveRecord{By: by.WithoutKey()}}
 	c, err := e.moveOne(sh, t, qs, queue.Lease{Lane: p.Lane, Sequence: p.Sequence})
 	if err != nil {
 		c.Wait() // the refusal may depend on it

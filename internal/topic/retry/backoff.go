@@ -43,8 +43,8 @@ var curves = [...]struct {
 	}},
 }
 
-// ParseBackoff parses a backoffFunction of a policy.
-func ParseBackoff(name string) (b Backoff, ok bool) {
+// parseBackoff parses a backoffFunction of a policy.
+func parseBackoff(name string) (b Backoff, ok bool) {
 	for b := range curves {
 		if curves[b].name == name {
 			return Backoff(b), true

@@ -301,7 +301,7 @@ func mediaType(header string) string {
 func readBackoff(path string, value []byte, into *Backoff) error {
 	var name string
 	if json.Unmarshal(value, &name) == nil {
-		if b, ok := ParseBackoff(name); ok {
+		if b, ok := parseBackoff(name); ok {
 			*into = b
 			return nil
 		}

@@ -202,11 +202,7 @@ func (s *Sources) Put(ctx context.Context, c *rest.Call, in *PutSource) (*Source
 			return nil, err
 		}
 	}
-	if c.Caller != nil {
-		owner := *c.Caller
-		owner.AccessKey = "" // the source publishes without it
-		source.Owner = &owner
-	}
+	source.Owner = c.Caller.WithoutKey()
 	for {
 		was, err := s.Module.Get(in.Name)
 		if err != nil && !errors.Is(err, sources.ErrNone) {

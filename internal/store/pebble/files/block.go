@@ -76,7 +76,7 @@ func DamagedBlocks(fs vfs.FS, path string) (damaged []Block, err error) {
 	defer func() { _ = file.Close() }()
 	bad, all := map[int64]bool{}, map[int64]bool{}
 	if err := layout(t, func(kind string, offset, length int64) error {
-		whole, err := BlockWhole(file, offset, length)
+		whole, err := blockWhole(file, offset, length)
 		if kind == "data" {
 			all[offset] = true
 		}
@@ -135,8 +135,8 @@ func layout(t *sstable.Reader, f func(kind string, offset, length int64) error) 
 	return err
 }
 
-// BlockWhole reports whether a block's checksum is right.
-func BlockWhole(file io.ReaderAt, offset, length int64) (bool, error) {
+// blockWhole reports whether a block's checksum is right.
+func blockWhole(file io.ReaderAt, offset, length int64) (bool, error) {
 	p := make([]byte, length+BlockEnd)
 	if n, err := file.ReadAt(p, offset); n < len(p) {
 		if errors.Is(err, io.EOF) {

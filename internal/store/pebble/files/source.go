@@ -131,7 +131,7 @@ func (s *Source) readTable(t Table, f func(Write) error, report func(Problem, *G
 	}
 	if !known {
 		var err error
-		if values, err = FindValues(s.FS, s.Dir, path, s.List.Values); err != nil && !errors.Is(err, ErrUnreadable) {
+		if values, err = findValues(s.FS, s.Dir, path, s.List.Values); err != nil && !errors.Is(err, ErrUnreadable) {
 			return err
 		}
 	}

@@ -154,7 +154,7 @@ func ReadValuesAt(fs vfs.FS, path string, offset, length int64) (at ValuesAt, er
 	if err != nil {
 		return at, fmt.Errorf("%w: %w", ErrUnreadable, err)
 	}
-	whole, err := BlockWhole(file, offset, length)
+	whole, err := blockWhole(file, offset, length)
 	if err != nil {
 		return at, errors.Join(err, file.Close())
 	}
@@ -214,7 +214,7 @@ func CheckAllValues(fs vfs.FS, path string) (err error) {
 	for i := range d.Rows() {
 		offset := int64(begins.At(i))
 		length := int64(begins.At(i+1)) - offset - BlockEnd
-		whole, err := BlockWhole(file, offset, length)
+		whole, err := blockWhole(file, offset, length)
 		if err != nil {
 			return err
 		}
@@ -255,9 +255,9 @@ func valuesIndex(list []byte, offset uint64) func(block, value uint32) (int, boo
 	}
 }
 
-// FindValues finds the blob files of a table that no manifest names, by the positions and
+// findValues finds the blob files of a table that no manifest names, by the positions and
 // lengths of the table's values. A file is accepted only if no other one has all of them.
-func FindValues(fs vfs.FS, dir, path string, candidates []uint64) ([]uint64, error) {
+func findValues(fs vfs.FS, dir, path string, candidates []uint64) ([]uint64, error) {
 	t, err := openTable(fs, path)
 	if err != nil {
 		return nil, err

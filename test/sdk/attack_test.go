@@ -314,6 +314,38 @@ func TestGrantsOfOthers(t *testing.T) {
 	ask(t, root.RetireGrant, &kms.RetireGrantInput{KeyId: key.Arn, GrantId: made.GrantId})
 }
 
+// Whom a grant names as who may retire it needs no policy for that, but a Deny holds, and so
+// does the region.
+func TestRetiringThatIsDenied(t *testing.T) {
+	endpoint := start(t)
+	root, ctx := newKMS(t, endpoint, account), t.Context()
+	key := makeKey(t, root, &kms.CreateKeyInput{})
+	user := func(name string) *string { return new("arn:aws:iam::" + account + ":user/" + name) }
+	denied := kmsAs(endpoint, makeUser(t, endpoint, "denied", statement("Deny", `"kms:RetireGrant"`, "*")))
+	eve := kmsAs(endpoint, makeUser(t, endpoint, "eve"))
+	grant := func(in kms.CreateGrantInput) *kms.CreateGrantOutput {
+		in.KeyId = key.KeyId
+		return ask(t, root.CreateGrant, &in)
+	}
+	both := []kmstypes.GrantOperation{kmstypes.GrantOperationEncrypt, kmstypes.GrantOperationRetireGrant}
+	for name, in := range map[string]kms.CreateGrantInput{
+		"the retiring principal": {GranteePrincipal: user("eve"), RetiringPrincipal: user("denied"), Operations: both},
+		"the grantee":            {GranteePrincipal: user("denied"), Operations: both},
+	} {
+		made := grant(in)
+		_, err := denied.RetireGrant(ctx, &kms.RetireGrantInput{KeyId: key.Arn, GrantId: made.GrantId})
+		deniedTo(t, name, err)
+		_, err = denied.RetireGrant(ctx, &kms.RetireGrantInput{GrantToken: made.GrantToken})
+		deniedTo(t, name+", by its token", err)
+	}
+	made := grant(kms.CreateGrantInput{GranteePrincipal: user("denied"), RetiringPrincipal: user("eve"), Operations: both})
+	_, err := eve.RetireGrant(ctx, &kms.RetireGrantInput{GrantToken: made.GrantToken}, func(o *kms.Options) { o.Region = "eu-west-1" })
+	refusedWith(t, err, "NotFoundException", "*")
+	ask(t, eve.RetireGrant, &kms.RetireGrantInput{GrantToken: made.GrantToken})
+	made = grant(kms.CreateGrantInput{GranteePrincipal: user("eve"), Operations: both})
+	ask(t, eve.RetireGrant, &kms.RetireGrantInput{KeyId: key.Arn, GrantId: made.GrantId})
+}
+
 // An alias is taken from a key by those who may do that to it.
 func TestAliasOfAnothersKey(t *testing.T) {
 	endpoint := start(t)

@@ -300,18 +300,26 @@ func (s *Service) retireGrant(_ context.Context, call *api.Call, in *EndGrantInp
 	case in.KeyId == nil || in.GrantId == nil:
 		return nil, invalid("A grant is named by its token, or by its key and its id.")
 	}
-	// The policies of callers of the key's account are evaluated before the grant is locked.
-	me, allowed := who(call), false
+	// The policies of callers of the key's account are evaluated before the grant is locked: they
+	// can allow it, and deny it to those whom the grant names.
+	me := who(call)
+	names := keys.Names(me)
+	named := func(g *kms.Grant) bool {
+		return slices.Contains(names, g.Retiring) || slices.Contains(names, g.Grantee) && slices.Contains(g.Operations, "RetireGrant")
+	}
+	allowed, decided := false, false
 	if k, err := s.store.Find(call.Account, call.Region, key); err == nil && k.Account == me.Account {
 		asked := access(call, "RetireGrant")
 		if found, _ := s.store.Grants("", 1, func(of *kms.Key, g *kms.Grant) bool { return of.ID == k.ID && g.ID == id }); len(found) > 0 {
-			asked.Keys, asked.Context = ofGrant(found[0]), contextOf(found[0])
+			asked.Keys, asked.Context, asked.Granted = ofGrant(found[0]), contextOf(found[0]), named(found[0])
 		}
-		allowed = s.store.Allow(k, asked) == nil
+		allowed, decided = s.store.Allow(k, asked) == nil, true
 	}
-	names := keys.Names(me)
 	return s.endGrant(call, key, id, in.DryRun, func(k *kms.Key, g *kms.Grant) error {
-		if allowed || slices.Contains(names, g.Retiring) || slices.Contains(names, g.Grantee) && slices.Contains(g.Operations, "RetireGrant") {
+		switch {
+		case k.Region != call.Region: // the grant's token does not tell it
+			return kms.ErrNoKey.With(kms.KeyARN(call.Region, k.Account, k.ID).String())
+		case allowed, !decided && named(g):
 			return nil
 		}
 		return keys.ErrDenied.With(me.ARN, "kms:RetireGrant", k.ARN().String(), "kms:RetireGrant")

@@ -39,6 +39,9 @@ type Access struct {
 	// Grant is the grant to be made by CreateGrant: a grant can allow no more than the one that
 	// allows making it. Else nil.
 	Grant *kms.Grant
+	// Granted says that a grant names the caller for the operation by other means than its
+	// operations, as its retiring principal.
+	Granted bool
 }
 
 // Decider decides by a key's policy (nil: it is unreadable), by whether a grant allows the
@@ -107,6 +110,7 @@ func Names(c *caller.Caller) []string {
 // condition keys.
 func (m *Module) ask(k *kms.Key, a *Access) (granted bool, need authorize.Need, known authorize.Context) {
 	principals := Names(a.Caller)
+	granted = a.Granted
 	var aliases []string
 	_ = m.run(func() error {
 		for _, g := range m.grants[k.ID] {

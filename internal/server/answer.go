@@ -50,7 +50,7 @@ func respond(deps Deps, s *state, r *running) (Parts, error) {
 			s.identities.NoteUse(call.AccessKey, call.Service, call.Region)
 			return s.engine.ServiceFault(call.Service, call.Region, call.Account)
 		},
-		Authentic: verifier, Known: s.identities.Known, Audit: audited(trail), Authorize: authorization(deps, s.identities, s.engine, s.kms, s.deliveryStreams),
+		Authentic: verifier, Known: s.identities.Known, Audit: audited(trail), Authorize: authorization(deps, s.asked, s.kms),
 		Pace: deps.Limits.pace, Requests: deps.Limits.requests, Answers: deps.Limits.answers,
 		DefaultRegion: deps.Config.Region, DefaultAccount: deps.Config.Account,
 	})

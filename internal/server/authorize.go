@@ -2,12 +2,14 @@ package server
 
 import (
 	"context"
+	"strings"
 
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/authorize"
 	"godwit.dev/godwit/internal/caller"
 	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/monitor/alarms"
 	"godwit.dev/godwit/internal/policy"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/shard/identity"
@@ -16,11 +18,10 @@ import (
 
 // authorization makes policies, including those of keys, decide on requests; nil if IAM is not
 // enforced.
-func authorization(deps Deps, identities *identity.Module, engine *shard.Engine, keyring *keys.Module, deliveryStreams tagged) func(context.Context, *api.Call, *api.Operation, any) error {
+func authorization(deps Deps, a *authorize.Authorizer, keyring *keys.Module) func(context.Context, *api.Call, *api.Operation, any) error {
 	if !deps.Config.Enforce {
 		return nil
 	}
-	a := &authorize.Authorizer{Identities: identities, Resources: resources{engine, identities, deliveryStreams}}
 	keyring.Decide(func(own *policy.Policy, granted bool, need *authorize.Need, known *authorize.Context) error {
 		return useOfKey(a, own, granted, need, known)
 	})
@@ -94,13 +95,35 @@ func ofSession(call *api.Call, op *api.Operation) error {
 type resources struct {
 	*shard.Engine
 
-	identities      *identity.Module
-	deliveryStreams tagged // delivery streams
+	identities *identity.Module
+	tagged     map[string]tagsOf // of other services, by their names in ARNs
 }
 
-// tagged finds the tags of some resources.
-type tagged interface {
-	PolicyTags(ctx context.Context, a arn.ARN) map[string]string
+// tagsOf finds the tags of a service's resources; nil: they have none, or are not there.
+type tagsOf func(a arn.ARN) map[string]string
+
+// tagged are the modules whose resources have tags and no policies.
+func (s *state) tagged() map[string]tagsOf {
+	return map[string]tagsOf{
+		"firehose": s.deliveryStreams.PolicyTags,
+		"logs": func(a arn.ARN) map[string]string {
+			a.Resource, _, _ = strings.Cut(a.Resource, ":log-stream:") // a stream has those of its group
+			tags, _ := s.groups.Tags(a)
+			return tags
+		},
+		"cloudwatch": func(a arn.ARN) map[string]string {
+			name, _ := strings.CutPrefix(a.Resource, "alarm:")
+			found, _ := s.watching.Alarms.Get(alarms.ID{Account: a.Account, Region: a.Region, Name: name})
+			return found.Tags
+		},
+		"cloudformation": func(a arn.ARN) map[string]string {
+			name, byName := strings.CutSuffix(strings.TrimPrefix(a.Resource, "stack/"), "/*")
+			if !byName {
+				name = a.String()
+			}
+			return s.stacks.Tags(a.Account, a.Region, name)
+		},
+	}
 }
 
 // PolicyOf implements authorize.Resources.
@@ -121,14 +144,13 @@ func (r resources) PolicyOf(ctx context.Context, a arn.ARN) *policy.Policy {
 
 // TagsOf implements authorize.Resources.
 func (r resources) TagsOf(ctx context.Context, a arn.ARN) map[string]string {
-	switch a.Service {
-	case "iam":
-	case "firehose":
-		return r.deliveryStreams.PolicyTags(ctx, a)
-	default:
-		return r.Engine.TagsOf(ctx, a)
+	if a.Service == "iam" {
+		return r.identities.TagsOf(a.String())
 	}
-	return r.identities.TagsOf(a.String())
+	if find := r.tagged[a.Service]; find != nil {
+		return find(a)
+	}
+	return r.Engine.TagsOf(ctx, a)
 }
 
 // useOfKey refuses a use of a key that its policy, a grant and the caller's policies do not

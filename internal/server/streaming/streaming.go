@@ -273,7 +273,7 @@ func destinationOf(e *outlet.Event) string {
 }
 
 // PolicyTags are the tags of a stream; none of one that is not there.
-func (s *Streaming) PolicyTags(_ context.Context, a arn.ARN) map[string]string {
+func (s *Streaming) PolicyTags(a arn.ARN) map[string]string {
 	found, err := s.Find(a)
 	if err != nil {
 		return nil

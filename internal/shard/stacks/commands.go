@@ -314,6 +314,18 @@ func (m *Module) Get(account, region, name string) (v View, err error) {
 	return v, err
 }
 
+// Tags are the tags of the stack of a name or an ARN, for policies; nil if there is none.
+func (m *Module) Tags(account, region, name string) (tags map[string]string) {
+	_ = m.view(account, region, name, func(e *entry) error {
+		tags = make(map[string]string, len(e.Source.Tags))
+		for _, t := range e.Source.Tags {
+			tags[t.Key] = t.Value
+		}
+		return nil
+	})
+	return tags
+}
+
 // List lists the stacks of an account in a region, the latest first, including deleted ones.
 func (m *Module) List(account, region string) (all []stack.Stack) {
 	_ = m.shard.RunDurable(func(tx *kernel.Tx) error {

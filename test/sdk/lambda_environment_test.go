@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/kms"
+	kmstypes "github.com/aws/aws-sdk-go-v2/service/kms/types"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/lambda/types"
 )
@@ -213,4 +214,59 @@ func TestKeysOfFunctions(t *testing.T) {
 	equal(t, "by a role", nil, create("f", w.key, roleARN))
 	_ = create("f", w.key, strings.Replace(roleARN, "function", "function2", 1)) // it is there
 	equal(t, "grants", 1, len(must(w.keys.ListGrants(t.Context(), &kms.ListGrantsInput{KeyId: &w.key}))(t).Grants))
+}
+
+// Whom the functions' roles were decrypts nothing of them any more: neither after another role
+// or key, but for what versions still need, nor after the function.
+func TestGrantsOfFormerRoles(t *testing.T) {
+	w := newSealedWorld(t)
+	first, second := role(t, w.identities, "first", nothing), role(t, w.identities, "second", nothing)
+	grantees := func(key string) (names []string) {
+		for _, g := range must(w.keys.ListGrants(t.Context(), &kms.ListGrantsInput{KeyId: &key}))(t).Grants {
+			names = append(names, strings.TrimPrefix(aws.ToString(g.GranteePrincipal), "arn:aws:iam::"+account+":role/"))
+		}
+		slices.Sort(names)
+		return names
+	}
+	update := func(change func(in *lambda.UpdateFunctionConfigurationInput)) {
+		t.Helper()
+		in := &lambda.UpdateFunctionConfigurationInput{FunctionName: new("f")}
+		change(in)
+		must(w.functions.UpdateFunctionConfiguration(t.Context(), in))(t)
+		advance(t, w.endpoint, "1s")
+	}
+	create := func(role string) {
+		createProgram(t, w.functions, "f", func(in *lambda.CreateFunctionInput) {
+			in.Role, in.KMSKeyArn, in.Environment = &role, &w.key, withVariable("x")
+		})
+	}
+	create(first)
+	createProgram(t, w.functions, "g", func(in *lambda.CreateFunctionInput) {
+		in.Role, in.KMSKeyArn, in.Environment = &first, &w.key, withVariable("x")
+	})
+	// One of a customer's own is not Lambda's.
+	must(w.keys.CreateGrant(t.Context(), &kms.CreateGrantInput{
+		KeyId: &w.key, Name: new("function " + functionARN("f")), GranteePrincipal: &second, Operations: []kmstypes.GrantOperation{kmstypes.GrantOperationEncrypt},
+	}))(t)
+	equal(t, "at first", []string{"first", "first", "second"}, grantees(w.key))
+	must(w.functions.PublishVersion(t.Context(), &lambda.PublishVersionInput{FunctionName: new("f")}))(t)
+	update(func(in *lambda.UpdateFunctionConfigurationInput) { in.Role = &second })
+	equal(t, "what a version needs stays", []string{"first", "first", "second", "second"}, grantees(w.key))
+	equal(t, "of the version", true, w.sees(t, "f:1", "PASSWORD=x"))
+	must(w.functions.DeleteFunction(t.Context(), &lambda.DeleteFunctionInput{FunctionName: new("f"), Qualifier: new("1")}))(t)
+	equal(t, "without the version", []string{"first", "second", "second"}, grantees(w.key))
+	equal(t, "of the second role", true, w.sees(t, "f", "PASSWORD=x"))
+	update(func(in *lambda.UpdateFunctionConfigurationInput) { in.Role = &first })
+	equal(t, "of the first role again", []string{"first", "first", "second"}, grantees(w.key))
+	other := *makeKey(t, w.keys, &kms.CreateKeyInput{}).Arn
+	update(func(in *lambda.UpdateFunctionConfigurationInput) { in.KMSKeyArn = &other })
+	equal(t, "under another key", []string{"first", "second"}, grantees(w.key))
+	equal(t, "for the other key", []string{"first"}, grantees(other))
+	equal(t, "of the other key", true, w.sees(t, "f", "PASSWORD=x"))
+	must(w.functions.DeleteFunction(t.Context(), &lambda.DeleteFunctionInput{FunctionName: new("f")}))(t)
+	equal(t, "without the function", 0, len(grantees(other)))
+	equal(t, "of what is none of its", []string{"first", "second"}, grantees(w.key))
+	create(second)
+	equal(t, "of another function of the name", true, w.sees(t, "f", "PASSWORD=x"))
+	equal(t, "for that", []string{"first", "second", "second"}, grantees(w.key))
 }

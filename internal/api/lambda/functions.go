@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"godwit.dev/godwit/internal/api"
@@ -18,6 +19,7 @@ import (
 	"godwit.dev/godwit/internal/function"
 	"godwit.dev/godwit/internal/function/bundle"
 	"godwit.dev/godwit/internal/shard"
+	"godwit.dev/godwit/internal/shard/keys"
 )
 
 // maxZip bounds a zip in a request, in bytes.
@@ -85,18 +87,56 @@ func (s *Service) createFunction(ctx context.Context, call *api.Call, in *Create
 		return nil, err
 	}
 	config.KMSKey = api.Deref(in.KMSKeyArn)
-	undo, err := variables.Encrypt(s.Environments, call, fn, &config)
-	if err != nil {
-		return nil, err
-	}
-	info, err := s.engine.CreateFunction(ctx, function.Create{
+	info, err := s.create(ctx, call, function.Create{
 		ARN: fn, Config: config, Code: code, Tags: in.Tags, Publish: in.Publish, Revision: s.NewRevision(), ReadyRevision: s.NewRevision(),
 	}, source.zip)
 	if err != nil {
-		undo()
 		return nil, err
 	}
+	s.release(ctx, fn)
 	return s.shown(call, &info, ""), nil // also for a version
+}
+
+// create encrypts a function's variables and creates it.
+func (s *Service) create(ctx context.Context, call *api.Call, cmd function.Create, zip []byte) (shard.FunctionInfo, error) {
+	s.granting.RLock()
+	defer s.granting.RUnlock()
+	undo, err := variables.Encrypt(s.Environments, call, cmd.ARN, &cmd.Config)
+	if err != nil {
+		return shard.FunctionInfo{}, err
+	}
+	info, err := s.engine.CreateFunction(ctx, cmd, zip)
+	if err != nil {
+		undo()
+	}
+	return info, err
+}
+
+// release ends the grants for a function's variables that none of its versions needs any
+// more, or that a former function of its name has left.
+func (s *Service) release(ctx context.Context, fn arn.ARN) {
+	if s.Environments == nil {
+		return
+	}
+	s.granting.Lock()
+	defer s.granting.Unlock()
+	ctx = context.WithoutCancel(ctx) // what it follows is done
+	const page = 1000
+	var uses []keys.Use
+	for first, after, more := true, uint64(0), true; more; first = false {
+		var versions []shard.FunctionInfo
+		var err error
+		if versions, more, err = s.engine.ListVersions(ctx, fn, first, after, page); err != nil && fault.KindOf(err) != fault.ResourceNotFound {
+			return
+		}
+		for i := range versions {
+			if c := versions[i].Config; c.KMSKey != "" && c.Cipher != nil {
+				uses = append(uses, keys.Use{Key: c.KMSKey, Role: c.Role})
+			}
+			after, _ = strconv.ParseUint(versions[i].Version, 10, 64)
+		}
+	}
+	s.Environments.Release(fn, uses)
 }
 
 // codeSource has the code in a request, or where it is.
@@ -252,18 +292,32 @@ func (s *Service) updateFunctionConfiguration(ctx context.Context, call *api.Cal
 	if err := s.lookUp(ctx, &settings); err != nil {
 		return nil, err
 	}
-	change, undo, err := s.changing(ctx, call, fn, &settings, in.KMSKeyArn)
+	info, err := s.update(ctx, call, function.Update{
+		ARN: fn, RevisionID: api.Deref(in.RevisionId), Revision: s.NewRevision(), ReadyRevision: s.NewRevision(),
+	}, &settings, in.KMSKeyArn)
 	if err != nil {
 		return nil, err
 	}
-	info, err := s.engine.UpdateFunctionConfiguration(ctx, function.Update{
-		ARN: fn, RevisionID: api.Deref(in.RevisionId), Change: change, Revision: s.NewRevision(), ReadyRevision: s.NewRevision(),
-	})
-	if err != nil {
-		undo()
-		return nil, err
+	if in.KMSKeyArn != nil || info.Config.KMSKey != "" {
+		s.release(ctx, fn)
 	}
 	return s.shown(call, &info, ""), nil
+}
+
+// update changes a function's configuration by settings and the key in a request, if any.
+func (s *Service) update(ctx context.Context, call *api.Call, cmd function.Update, settings *configuring, key *string) (shard.FunctionInfo, error) {
+	s.granting.RLock()
+	defer s.granting.RUnlock()
+	change, undo, err := s.changing(ctx, call, cmd.ARN, settings, key)
+	if err != nil {
+		return shard.FunctionInfo{}, err
+	}
+	cmd.Change = change
+	info, err := s.engine.UpdateFunctionConfiguration(ctx, cmd)
+	if err != nil {
+		undo()
+	}
+	return info, err
 }
 
 // changing returns a function that applies settings to a function's configuration. Variables
@@ -340,6 +394,7 @@ func (s *Service) deleteFunction(ctx context.Context, call *api.Call, in *Functi
 	if err := s.engine.DeleteFunction(ctx, n.Function, n.Qualifier); err != nil {
 		return nil, err
 	}
+	s.release(ctx, n.Function)
 	return &DeleteFunctionOutput{StatusCode: 204}, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"sync"
 
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/api/lambda/link"
@@ -98,6 +99,9 @@ type Objects interface {
 type Service struct {
 	Options
 	engine Engine
+	// granting is held for reading from the making of a grant for a function's variables until
+	// the function needs it, and for writing while the grants that none needs are ended.
+	granting sync.RWMutex
 }
 
 // New makes a Service.

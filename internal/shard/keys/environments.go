@@ -3,6 +3,8 @@ package keys
 import (
 	"encoding/json"
 	"errors"
+	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -111,7 +113,7 @@ func (e *Environments) Admit(as Access, fn arn.ARN, key, role string) (undo func
 		return func() {}, nil
 	}
 	g := kms.Grant{
-		Key: k.ID, Name: "function " + fn.String(), Grantee: id, Issuer: as.Caller.ARN, Operations: grantedOnFunction, Equals: (&use{of: fn}).context(),
+		Key: k.ID, Name: grantName(fn), Grantee: id, Issuer: as.Caller.ARN, Operations: grantedOnFunction, Equals: (&use{of: fn}).context(),
 	}
 	asked := e.access(as, fn, "CreateGrant")
 	asked.Grant = &g
@@ -134,4 +136,33 @@ func (e *Environments) Admit(as Access, fn arn.ARN, key, role string) (undo func
 			_ = e.keys.EndGrant(made.Key, made.ID, func(*kms.Key, *kms.Grant) error { return nil }) // it may not exist any more
 		}
 	}, nil
+}
+
+// Use is a key that a version of a function has, and the version's role.
+type Use struct{ Key, Role string } // ARNs
+
+// grantName is the name of the grants for a function.
+func grantName(fn arn.ARN) string { return "function " + fn.String() }
+
+// Release ends the grants that Admit has made for a function, but for those of uses.
+func (e *Environments) Release(fn arn.ARN, uses []Use) {
+	name, context := grantName(fn), (&use{of: fn}).context()
+	all, _ := e.keys.Grants("", math.MaxInt, func(_ *kms.Key, g *kms.Grant) bool {
+		return g.Name == name && slices.Equal(g.Operations, grantedOnFunction) && maps.Equal(g.Equals, context)
+	})
+	if len(all) == 0 {
+		return
+	}
+	used := map[Use]bool{} // by the ids of key and role
+	for _, u := range uses {
+		if k, err := e.find(fn, u.Key); err == nil {
+			id, _ := e.bind(u.Role)
+			used[Use{k.ID, id}] = true
+		}
+	}
+	for _, g := range all {
+		if !used[Use{g.Key, g.Grantee}] {
+			_ = e.keys.EndGrant(g.Key, g.ID, func(*kms.Key, *kms.Grant) error { return nil }) // it may not exist any more
+		}
+	}
 }

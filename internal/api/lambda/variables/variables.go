@@ -19,6 +19,7 @@ type Keys interface {
 	Seal(as keys.Access, fn arn.ARN, key string, variables map[string]string) ([]byte, error)
 	Open(as keys.Access, fn arn.ARN, sealed []byte) (map[string]string, error)
 	Admit(as keys.Access, fn arn.ARN, key, role string) (undo func(), err error)
+	Release(fn arn.ARN, uses []keys.Use)
 }
 
 // Failure replaces the variables in an answer if they could not be decrypted for the caller.

@@ -40,6 +40,8 @@ func (b *box) Admit(_ keys.Access, _ arn.ARN, key, role string) (undo func(), er
 	return func() { b.admitted = b.admitted[:len(b.admitted)-1] }, nil
 }
 
+func (b *box) Release(arn.ARN, []keys.Use) {}
+
 var (
 	fn   = arn.Function("us-east-1", "000000000000", "f")
 	call = &api.Call{Caller: authorize.RootOf("000000000000"), Host: "http://localhost"}

@@ -259,7 +259,7 @@ func (m *Machine) remove(r *Resource) {
 	}
 	if len(r.Spares) > 0 {
 		spare := r.Spares[0]
-		if spare.ReplacePolicy == retain || spare.Physical == "" || m.keeps(r) {
+		if spare.ReplacePolicy == retain || spare.Physical == "" || m.keeps(r) || m.elsewhere(r, &spare) {
 			if spare.Physical != "" {
 				m.sparing(r, spare, DeleteSkipped, "")
 			}
@@ -273,7 +273,7 @@ func (m *Machine) remove(r *Resource) {
 	switch {
 	case !r.Exists():
 		m.gone(r, DeleteComplete)
-	case m.Leaves(r):
+	case m.Leaves(r) || m.elsewhere(r, &r.Version):
 		m.gone(r, DeleteSkipped)
 	default:
 		step := Step{Action: Delete, Target: r.Version}
@@ -283,6 +283,17 @@ func (m *Machine) remove(r *Resource) {
 		m.set(r, DeleteInProgress, "")
 		m.take(r, step)
 	}
+}
+
+// elsewhere reports that another resource, which stays, is the very same thing: a service may answer the
+// request for something with what is there already, as SNS does for a subscription.
+func (m *Machine) elsewhere(r *Resource, v *Version) bool {
+	for id, other := range m.Resources {
+		if id != r.Logical && !other.Doomed && other.Exists() && other.Type == v.Type && other.Physical == v.Physical {
+			return true
+		}
+	}
+	return false
 }
 
 // Leaves reports that the deletion of a resource leaves it as it is.

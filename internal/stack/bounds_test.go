@@ -248,6 +248,39 @@ func TestDeletionAfterFailedUpdate(t *testing.T) {
 	}
 }
 
+// What has got another logical id, and is found again by what it is, as a subscription is, is not deleted
+// under the one of before; nor is it if the update is rolled back.
+func TestRenamedIsKept(t *testing.T) {
+	const subscription = "Resources: {%s: {Type: AWS::SNS::Subscription, Properties: {TopicArn: t, Protocol: sqs, Endpoint: e}}%s}"
+	r := newRun()
+	order := func(id, more string) *stack.Order {
+		d, err := r.bind(fmt.Sprintf(subscription, id, more))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.order(d, stack.OnFailureRollback)
+	}
+	r.one = "arn:subscription"
+	r.Create(r.now, order("A", ""))
+	r.ends(t, stack.CreateComplete)
+	r.fails["create Q"] = true
+	r.Update(r.now, order("B", ", Q: {Type: AWS::SQS::Queue, DependsOn: B}"))
+	r.ends(t, stack.UpdateRollbackDone)
+	if len(r.things) != 1 {
+		t.Errorf("behind a rollback there are %v", r.things)
+	}
+	r.Update(r.now, order("B", ""))
+	r.ends(t, stack.UpdateComplete)
+	if len(r.things) != 1 || r.Resources["A"] != nil {
+		t.Errorf("there are %v", r.things)
+	}
+	r.Delete(r.now, &stack.Order{})
+	r.ends(t, stack.DeleteComplete)
+	if len(r.things) != 0 {
+		t.Errorf("there are still %v", r.things)
+	}
+}
+
 // What cannot be deleted of what an update has replaced can be retained, too.
 func TestDeletionRetainsWhatWasReplaced(t *testing.T) {
 	r := newRun()

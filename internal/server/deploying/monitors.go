@@ -21,12 +21,12 @@ func alarmARN(w *step.Work) string {
 
 func createAlarm(ctx context.Context, w *step.Work) (step.Made, error) {
 	t, _ := resource.Find(w.Target.Type)
-	if name := w.Target.Physical; t.Named(w.Target.Properties) != "" && !w.Again {
+	if name := w.Target.Physical; t.Named(w.Target.Properties) != "" {
 		found, err := step.Ask[cloudwatch.DescribeAlarmsOutput](ctx, w, "monitoring", "DescribeAlarms", w.Region, &cloudwatch.DescribeAlarmsInput{AlarmNames: []string{name}})
 		if err != nil {
 			return step.Made{}, err
 		}
-		if len(found.MetricAlarms) > 0 {
+		if len(found.MetricAlarms) > 0 && !w.OwnSince(found.MetricAlarms[0].AlarmConfigurationUpdatedTimestamp) {
 			return step.Made{}, w.Taken(name)
 		}
 	}

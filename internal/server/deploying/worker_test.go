@@ -13,7 +13,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/api/cloudwatch"
 	"godwit.dev/godwit/internal/api/lambda"
+	"godwit.dev/godwit/internal/api/sns"
 	"godwit.dev/godwit/internal/api/sqs"
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/authorize"
@@ -45,6 +47,47 @@ func TestTagsOfNestedStack(t *testing.T) {
 	}
 	if !slices.IsSorted(keys) {
 		t.Errorf("%q", keys)
+	}
+}
+
+// What was there before a step is not taken for its own, though the step is taken again: the process may
+// have ended, or the operation been put off, before anything was made.
+func TestTakenAgain(t *testing.T) {
+	const began = 1_700_000_000_000
+	description := "another"
+	exists := fault.New(fault.ResourceConflict, "it exists")
+	for kind, c := range map[string]struct {
+		properties map[string]any
+		answers    func(at int64) map[string]any
+	}{
+		"AWS::SNS::Topic": {map[string]any{"TopicName": "jobs"}, func(int64) map[string]any {
+			return map[string]any{"CreateTopic": &sns.CreateTopicOutput{}}
+		}},
+		"AWS::CloudWatch::Alarm": {map[string]any{"AlarmName": "jobs"}, func(at int64) map[string]any {
+			return map[string]any{
+				"DescribeAlarms": &cloudwatch.DescribeAlarmsOutput{MetricAlarms: []cloudwatch.MetricAlarm{{AlarmConfigurationUpdatedTimestamp: api.Time(at)}}},
+				"PutMetricAlarm": &cloudwatch.PutMetricAlarmOutput{},
+			}
+		}},
+		"AWS::Lambda::Alias": {map[string]any{"FunctionName": "f", "Name": "live", "FunctionVersion": "1"}, func(at int64) map[string]any {
+			alias := &lambda.AliasConfiguration{AliasArn: "jobs", FunctionVersion: "1"}
+			if at < began {
+				alias.Description = &description
+			}
+			return map[string]any{"CreateAlias": exists, "GetAlias": alias, "UpdateAlias": alias}
+		}},
+	} {
+		for at, own := range map[int64]bool{began - 60_000: false, began + 5: true} {
+			f := &fake{answers: c.answers(at)}
+			w := f.worker()
+			w.TopicCreated = func(context.Context, arn.ARN) (time.Time, error) { return time.UnixMilli(at), nil }
+			todo := task(stack.Create, kind, "jobs", c.properties)
+			todo.Again, todo.Began = true, began
+			o, _ := w.Do(t.Context(), todo)
+			if taken := strings.Contains(o.Reason, "AlreadyExists"); taken == own || (o.Physical != "") != own {
+				t.Errorf("%s made at %d: %+v", kind, at, o)
+			}
+		}
 	}
 }
 

@@ -2,9 +2,11 @@ package functions
 
 import (
 	"context"
+	"maps"
 	"strings"
 	"time"
 
+	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/api/lambda"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/server/deploying/step"
@@ -106,13 +108,30 @@ func createAlias(ctx context.Context, w *step.Work) (step.Made, error) {
 		FunctionName: named.FunctionName, Name: named.Name, FunctionVersion: step.Text(properties["FunctionVersion"]),
 		Description: step.Optional(properties["Description"]), RoutingConfig: to,
 	})
-	if w.Again && step.Exists(err) {
-		return putAlias(ctx, w, to)
+	if w.Again && step.Exists(err) { // it is this step's own if it is as this step makes it
+		found, other := step.Ask[lambda.AliasConfiguration](ctx, w, "lambda", "GetAlias", w.Region, named)
+		if other != nil {
+			return step.Made{}, other
+		}
+		if found.FunctionVersion != step.Text(properties["FunctionVersion"]) || api.Deref(found.Description) != step.Text(properties["Description"]) || !sameRoutes(found.RoutingConfig, to) {
+			return step.Made{}, w.Taken(found.AliasArn)
+		}
+		out, err = found, nil
 	}
 	if err != nil {
 		return step.Made{}, err
 	}
 	return aliased(out), nil
+}
+
+func sameRoutes(a, b *lambda.AliasRoutingConfiguration) bool {
+	weights := func(of *lambda.AliasRoutingConfiguration) map[string]float64 {
+		if of == nil {
+			return nil
+		}
+		return of.AdditionalVersionWeights
+	}
+	return maps.Equal(weights(a), weights(b))
 }
 
 func aliased(out *lambda.AliasConfiguration) step.Made {

@@ -49,14 +49,15 @@ func topicSettings(properties map[string]any) map[string]string {
 func createTopic(ctx context.Context, w *step.Work) (step.Made, error) {
 	t, _ := resource.Find(w.Target.Type)
 	name, properties := w.Target.Physical, w.Target.Properties
-	own := arn.ARN{Service: "sns", Region: w.Region, Account: w.Account, Resource: name}.String()
-	if t.Named(properties) != "" && !w.Again {
-		_, err := step.Ask[sns.GetTopicAttributesOutput](ctx, w, "sns", "GetTopicAttributes", w.Region, &sns.GetTopicAttributesInput{TopicArn: own})
-		if err == nil {
-			return step.Made{}, w.Taken(own)
-		}
-		if !stacks.IsGone(err) {
+	named := arn.ARN{Service: "sns", Region: w.Region, Account: w.Account, Resource: name}
+	own := named.String()
+	if t.Named(properties) != "" {
+		there, err := topicMadeBefore(ctx, w, named)
+		if err != nil && !stacks.IsGone(err) {
 			return step.Made{}, err
+		}
+		if there {
+			return step.Made{}, w.Taken(own)
 		}
 	}
 	in := &sns.CreateTopicInput{Name: &name, Attributes: topicSettings(properties), Tags: topicTags(step.Tags(properties["Tags"]))}
@@ -77,6 +78,16 @@ func createTopic(ctx context.Context, w *step.Work) (step.Made, error) {
 		}
 	}
 	return is, nil
+}
+
+// topicMadeBefore reports that there is a topic that this step has not made.
+func topicMadeBefore(ctx context.Context, w *step.Work, named arn.ARN) (bool, error) {
+	if !w.Again {
+		_, err := step.Ask[sns.GetTopicAttributesOutput](ctx, w, "sns", "GetTopicAttributes", w.Region, &sns.GetTopicAttributesInput{TopicArn: named.String()})
+		return err == nil, err
+	}
+	at, err := w.Options.TopicCreated(ctx, named)
+	return err == nil && at.UnixMilli() < w.Began, err
 }
 
 func topicTags(of map[string]string) (tags []sns.Tag) {

@@ -35,6 +35,8 @@ type Options struct {
 	// Giving and Taking are the claims of other resources on an inline policy that a step gives or takes
 	// away.
 	Giving, Taking func(t *stacks.Task, p stacks.Inline) stacks.Claims
+	// TopicCreated is when a topic was created.
+	TopicCreated func(ctx context.Context, topic arn.ARN) (time.Time, error)
 	// Creates reports that a token is of another resource's creation in a step's stack.
 	Creates func(t *stacks.Task, token string) bool
 	// May refuses what who acts may not do where there is no operation; nil: everybody may.

@@ -8,14 +8,17 @@ package deploying
 import (
 	"context"
 	"maps"
+	"slices"
 	"time"
 
+	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/server/deploying/functions"
 	"godwit.dev/godwit/internal/server/deploying/identities"
 	"godwit.dev/godwit/internal/server/deploying/messaging"
 	"godwit.dev/godwit/internal/server/deploying/step"
 	"godwit.dev/godwit/internal/shard/stacks"
 	"godwit.dev/godwit/internal/stack"
+	"godwit.dev/godwit/internal/stack/resource"
 )
 
 // Worker implements stacks.Worker.
@@ -85,5 +88,39 @@ func (v *Worker) Do(ctx context.Context, t *stacks.Task) (o stack.Outcome, later
 	if err != nil {
 		o.Reason = w.Reason(err)
 	}
+	if err != nil && o.Physical == "" && t.Action == stack.Create && t.Resumed {
+		o.Physical = v.perhaps(t)
+	}
 	return o, 0
+}
+
+// named are the types whose resources are called, as stacks know them, by their names.
+var named = []string{
+	"AWS::IAM::Role", "AWS::IAM::User", "AWS::IAM::Group", "AWS::IAM::InstanceProfile", "AWS::Lambda::Function", "AWS::Lambda::Permission",
+	"AWS::CloudWatch::Alarm", "AWS::Logs::LogGroup", "AWS::Logs::LogStream", "AWS::KinesisFirehose::DeliveryStream",
+}
+
+// perhaps is what an earlier process may have made in a step that fails now, as who acts may not do it any
+// more: nobody else gives anything a name that was derived for the resource, and the stack would leave
+// behind what it does not know of.
+func (v *Worker) perhaps(t *stacks.Task) string {
+	of, ok := resource.Find(t.Target.Type)
+	if !ok || of.Named(t.Target.Properties) != "" {
+		return ""
+	}
+	name := t.Target.Physical
+	switch of.Name {
+	case "AWS::SQS::Queue":
+		return v.URL + "/" + t.Account + "/" + name
+	case "AWS::SNS::Topic":
+		return arn.ARN{Service: "sns", Region: t.Region, Account: t.Account, Resource: name}.String()
+	case stack.Type:
+		if nested, err := v.Stacks.Get(t.Account, t.Region, name); err == nil && nested.Parent == t.Stack {
+			return nested.ID
+		}
+	}
+	if slices.Contains(named, of.Name) {
+		return name
+	}
+	return ""
 }

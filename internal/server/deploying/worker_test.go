@@ -91,6 +91,29 @@ func TestTakenAgain(t *testing.T) {
 	}
 }
 
+// What an earlier process may have made stays known though the step is refused now, so that the stack
+// deletes it; not what has a name that others give, too.
+func TestPerhapsMade(t *testing.T) {
+	denied := fault.New(fault.AccessDenied, "not any more")
+	for kind, want := range map[string]string{"AWS::SQS::Queue": queueURL, "AWS::SNS::Topic": "arn:aws:sns:" + region + ":" + account + ":jobs", "AWS::IAM::Role": "jobs", "AWS::KMS::Key": ""} {
+		for _, resumed := range []bool{false, true} {
+			f := &fake{answers: map[string]any{"CreateQueue": denied, "CreateTopic": denied, "CreateRole": denied, "CreateKey": denied}}
+			todo := task(stack.Create, kind, "jobs", nil)
+			todo.Again, todo.Resumed = true, resumed
+			want := map[bool]string{true: want}[resumed]
+			if o, _ := f.worker().Do(t.Context(), todo); o.Physical != want || o.Reason == "" {
+				t.Errorf("%s, resumed %t: %+v, want %q", kind, resumed, o, want)
+			}
+		}
+	}
+	f := &fake{answers: map[string]any{"CreateRole": denied}}
+	todo := task(stack.Create, "AWS::IAM::Role", "jobs", map[string]any{"RoleName": "jobs"})
+	todo.Again, todo.Resumed = true, true
+	if o, _ := f.worker().Do(t.Context(), todo); o.Physical != "" {
+		t.Errorf("a role that may be another's: %+v", o)
+	}
+}
+
 // fake answers operations, and notes what it was asked.
 type fake struct {
 	answers map[string]any // by operation: an answer, or an error

@@ -31,6 +31,8 @@ type Task struct {
 	// Back says that the step is of a rollback, and Skip which resources within it are left as they are.
 	Back bool
 	Skip []string
+	// Resumed says that an earlier process may have executed the step.
+	Resumed bool
 	// Try counts how often the step was postponed.
 	Try int
 }
@@ -120,7 +122,7 @@ func (m *Module) tasks(e *entry, steps []stack.Step) []*Task {
 			}
 		}
 		tasks = append(tasks, &Task{
-			Back: e.Status == stack.UpdateRollback, Skip: skip,
+			Resumed: s.Again, Back: e.Status == stack.UpdateRollback, Skip: skip,
 			Step: s, Stack: e.ID, Name: e.Name, Account: e.Account, Region: e.Region, By: e.By, Role: e.Source.Role, Tags: e.Source.Tags,
 			Root: root, Depth: e.Depth, Capabilities: e.Source.Capabilities, Secrets: stack.Secrets(&e.Stack),
 		})

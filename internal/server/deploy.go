@@ -37,7 +37,7 @@ func deploy(deps Deps, s *state, answers *wire.Handler, gate *operating.Gate) {
 	acting := &roles.Service{Sessions: s.sessions, Principal: authorize.CloudFormation, Session: "AWSCloudFormation"}
 	var worker stacks.Worker = &deploying.Worker{Options: step.Options{
 		Within: answers.Within, Acting: acting.Acting, URL: s.url, Stacks: s.stacks, Operating: gate.Within, Holds: s.stacks.Holds, May: may(deps, s),
-		Giving: s.stacks.Giving, Taking: s.stacks.Taking, Creates: s.stacks.Creates, TopicCreated: s.engine.TopicCreated, Sources: sources.New(sources.Options{Module: s.sources, Account: deps.Config.Account}),
+		Giving: s.stacks.Giving, Taking: s.stacks.Taking, Creates: s.stacks.Creates, Beside: s.stacks.Beside, TopicCreated: s.engine.TopicCreated, Sources: sources.New(sources.Options{Module: s.sources, Account: deps.Config.Account}),
 	}}
 	if wrap := deps.World.Deploying; wrap != nil {
 		worker = wrap(worker)

@@ -1,12 +1,14 @@
 package sdk_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
+	"github.com/aws/aws-sdk-go-v2/service/sns"
 )
 
 // A stack's policy keeps resources from being changed, replaced and removed, unless one that
@@ -106,4 +108,39 @@ func TestStackAsTerraform(t *testing.T) {
 	}
 	must(c.DeleteStack(ctx, &cloudformation.DeleteStackInput{StackName: made.StackId, ClientRequestToken: new("tf-delete")}))(t)
 	equal(t, "deleted", types.StackStatusDeleteComplete, awaitStack(t, c, *made.StackId).StackStatus)
+}
+
+// A policy of a queue or a topic that a template gives another logical id stays, also if that update is
+// rolled back.
+func TestStackPolicyRenamed(t *testing.T) {
+	ctx, endpoint := t.Context(), start(t)
+	c, queues, topics := cloudformationAs(endpoint, account), client(endpoint), topicsClient(endpoint)
+	template := func(id, sid, more string) string {
+		document := `{Version: 2012-10-17, Statement: [{Sid: ` + sid + `, Effect: Allow, Principal: "*", Action: "%s", Resource: !%s}]}`
+		return `
+Resources:
+  Q: {Type: AWS::SQS::Queue}
+  T: {Type: AWS::SNS::Topic}
+  ` + id + `Q: {Type: AWS::SQS::QueuePolicy, Properties: {Queues: [!Ref Q], PolicyDocument: ` + fmt.Sprintf(document, "sqs:SendMessage", "GetAtt Q.Arn") + `}}
+  ` + id + `T: {Type: AWS::SNS::TopicPolicy, Properties: {Topics: [!Ref T], PolicyDocument: ` + fmt.Sprintf(document, "sns:Publish", "Ref T") + `}}` + more + `
+Outputs: {Queue: {Value: !Ref Q}, Topic: {Value: !Ref T}}`
+	}
+	s := deployed(t, c, "policed", template("A", "first", ""))
+	has := func(sid string) {
+		t.Helper()
+		if policy := attributesOf(t, queues, s.outputs()["Queue"])["Policy"]; !strings.Contains(policy, sid) {
+			t.Errorf("the queue's policy is %q, without %s", policy, sid)
+		}
+		if policy := must(topics.GetTopicAttributes(ctx, &sns.GetTopicAttributesInput{TopicArn: new(s.outputs()["Topic"])}))(t).Attributes["Policy"]; !strings.Contains(policy, sid) {
+			t.Errorf("the topic's policy is %q, without %s", policy, sid)
+		}
+	}
+	has("first")
+	s.update(types.StackStatusUpdateComplete, template("B", "first", ""))
+	has("first")
+	s.update(types.StackStatusUpdateRollbackComplete, template("C", "second", "\n  Bad: {Type: AWS::SQS::Queue, DependsOn: [CQ, CT], Properties: {QueueName: not a name}}"))
+	has("first")
+	s.update(types.StackStatusUpdateComplete, template("C", "second", ""))
+	has("second")
+	s.remove()
 }

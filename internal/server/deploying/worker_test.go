@@ -159,7 +159,9 @@ func given(in any) string {
 	return string(text)
 }
 
-func (f *fake) worker() *Worker { return &Worker{step.Options{Within: f.within, URL: endpoint}} }
+func (f *fake) worker() *Worker {
+	return &Worker{step.Options{Within: f.within, URL: endpoint, Beside: func(*stacks.Task, ...string) []map[string]any { return nil }}}
+}
 
 func task(action stack.Action, kind, physical string, properties map[string]any) *stacks.Task {
 	return &stacks.Task{

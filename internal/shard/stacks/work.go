@@ -3,6 +3,7 @@ package stacks
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -51,6 +52,24 @@ func (m *Module) Creates(t *Task, token string) (creates bool) {
 		}
 	})
 	return creates
+}
+
+// Beside are the properties of the other resources of some types that a step's stack has, and does not
+// delete.
+func (m *Module) Beside(t *Task, types ...string) (all []map[string]any) {
+	id, _ := idOf(t.Stack)
+	m.shard.View(func() {
+		e := m.byID[id]
+		if e == nil {
+			return
+		}
+		for _, logical := range sorted(e.Resources) {
+			if r := e.Resources[logical]; logical != t.Logical && r.Exists() && !r.Doomed && slices.Contains(types, r.Type) {
+				all = append(all, r.Properties)
+			}
+		}
+	})
+	return all
 }
 
 // IsGone reports that an error of any service says that the resource does not exist.

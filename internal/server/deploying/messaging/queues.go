@@ -140,6 +140,21 @@ func setQueuePolicy(ctx context.Context, w *step.Work, link, document string) er
 	return err
 }
 
+// releaseQueue takes the policy of a queue away, or gives it that of another resource of the stack: one that
+// has got another logical id is made before the one of before is deleted.
+func releaseQueue(ctx context.Context, w *step.Work, link string) error {
+	document := ""
+	for _, other := range w.Options.Beside(w.Task, "AWS::SQS::QueuePolicy", "AWS::SQS::QueueInlinePolicy") {
+		if slices.Contains(policed(other), link) {
+			document = step.Text(other["PolicyDocument"])
+		}
+	}
+	if err := setQueuePolicy(ctx, w, link, document); err != nil && !stacks.IsGone(err) {
+		return err
+	}
+	return nil
+}
+
 func putQueuePolicy(ctx context.Context, w *step.Work) (step.Made, error) {
 	is := step.Made{Physical: w.Target.Physical, Attributes: map[string]any{"Id": w.Target.Physical}}
 	now := policed(w.Target.Properties)
@@ -151,7 +166,7 @@ func putQueuePolicy(ctx context.Context, w *step.Work) (step.Made, error) {
 	for _, was := range w.Earlier() {
 		for _, link := range policed(was) {
 			if !slices.Contains(now, link) {
-				if err := setQueuePolicy(ctx, w, link, ""); err != nil && !stacks.IsGone(err) {
+				if err := releaseQueue(ctx, w, link); err != nil {
 					return is, err
 				}
 			}
@@ -162,7 +177,7 @@ func putQueuePolicy(ctx context.Context, w *step.Work) (step.Made, error) {
 
 func deleteQueuePolicy(ctx context.Context, w *step.Work) error {
 	for _, link := range append(policed(w.Target.Properties), policed(w.Now)...) {
-		if err := setQueuePolicy(ctx, w, link, ""); err != nil && !stacks.IsGone(err) {
+		if err := releaseQueue(ctx, w, link); err != nil {
 			return err
 		}
 	}

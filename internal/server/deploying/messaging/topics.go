@@ -225,13 +225,20 @@ func putTopicPolicy(ctx context.Context, w *step.Work) (step.Made, error) {
 	return is, nil
 }
 
-// resetTopicPolicy gives a topic the policy that it has when it is made.
+// resetTopicPolicy gives a topic the policy that it has when it is made, or that of another resource of
+// the stack, as releaseQueue does.
 func resetTopicPolicy(ctx context.Context, w *step.Work, own string) error {
 	a, err := arn.Parse(own)
 	if err != nil {
 		return nil //nolint:nilerr // there is no such topic
 	}
-	if err := setTopic(ctx, w, own, "Policy", topic.DefaultPolicy(a)); err != nil && !stacks.IsGone(err) {
+	document := topic.DefaultPolicy(a)
+	for _, other := range w.Options.Beside(w.Task, "AWS::SNS::TopicPolicy", "AWS::SNS::TopicInlinePolicy") {
+		if slices.Contains(ruled(other), own) {
+			document = step.Text(other["PolicyDocument"])
+		}
+	}
+	if err := setTopic(ctx, w, own, "Policy", document); err != nil && !stacks.IsGone(err) {
 		return err
 	}
 	return nil

@@ -37,6 +37,8 @@ type Options struct {
 	Giving, Taking func(t *stacks.Task, p stacks.Inline) stacks.Claims
 	// TopicCreated is when a topic was created.
 	TopicCreated func(ctx context.Context, topic arn.ARN) (time.Time, error)
+	// Beside are the properties of the other resources of some types that a step's stack has and keeps.
+	Beside func(t *stacks.Task, types ...string) []map[string]any
 	// Creates reports that a token is of another resource's creation in a step's stack.
 	Creates func(t *stacks.Task, token string) bool
 	// May refuses what who acts may not do where there is no operation; nil: everybody may.

@@ -35,7 +35,7 @@ func (m *Machine) ContinueRollback(now int64, o *Order) {
 			continue
 		}
 		r.unsettle()
-		r.Before, r.Phase = nil, m.Phase
+		r.Before, r.Strays, r.Phase = nil, nil, m.Phase
 		m.set(r, UpdateComplete, "")
 	}
 	m.advance()
@@ -142,18 +142,24 @@ func (m *Machine) restore(r *Resource) {
 	switch {
 	case before.Physical != r.Physical: // the former one still exists
 		r.Spares = append(r.Spares, r.Version)
-		r.Version, r.Before, r.Phase = before, nil, m.Phase
+		r.Version = before
+		if len(r.Strays) > 0 {
+			m.set(r, UpdateInProgress, "")
+			m.take(r, Step{Action: Update, Target: before, Now: r.astray(before.Properties, before.Properties)})
+			return
+		}
+		r.Before, r.Phase = nil, m.Phase
 		m.set(r, UpdateComplete, "")
 	case same && r.Status != UpdateFailed:
 		r.Version, r.Before, r.Phase = before, nil, m.Phase
 		m.touch(r.Logical)
-	case same:
+	case same && len(r.Strays) == 0:
 		// Nothing of it was changed, or it was to be replaced.
 		r.Version, r.Before, r.Phase = before, nil, m.Phase
 		m.set(r, UpdateComplete, "")
 	default:
 		m.set(r, UpdateInProgress, "")
-		m.take(r, Step{Action: Update, Target: before, Now: r.Properties})
+		m.take(r, Step{Action: Update, Target: before, Now: r.astray(r.Properties, before.Properties)})
 	}
 }
 
@@ -163,7 +169,7 @@ func (m *Machine) restored(r *Resource, step *Step, o Outcome) {
 		m.fail(r, UpdateFailed, o.Reason)
 		return
 	}
-	r.Version, r.Before, r.Phase = step.Target, nil, m.Phase
+	r.Version, r.Before, r.Strays, r.Phase = step.Target, nil, nil, m.Phase
 	if o.Attributes != nil {
 		r.Attributes = o.Attributes
 	}

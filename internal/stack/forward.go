@@ -320,11 +320,12 @@ func (r *Resource) halfUpdated() bool {
 // uncertain are the properties that a resource has now. Of one whose update has failed each may be as
 // it was before or as it was to be: it is the one that is not as it is to be now, so that it is
 // set again.
-func (r *Resource) uncertain(target map[string]any) map[string]any {
+func (r *Resource) uncertain(target map[string]any) (now map[string]any) {
 	if !r.halfUpdated() {
 		return r.Properties
 	}
-	now := maps.Clone(r.Properties)
+	defer func() { now = r.astray(now, target) }()
+	now = maps.Clone(r.Properties)
 	for name, value := range r.Properties {
 		before, ok := r.Before.Properties[name]
 		switch {
@@ -338,6 +339,50 @@ func (r *Resource) uncertain(target map[string]any) map[string]any {
 	for name, before := range r.Before.Properties {
 		if _, ok := r.Properties[name]; !ok && target[name] == nil {
 			now[name] = before
+		}
+	}
+	return now
+}
+
+// stray notes where properties that the resource may have differ from those of its version before.
+func (r *Resource) stray(properties map[string]any) {
+	strays := maps.Clone(r.Strays)
+	if strays == nil {
+		strays = map[string]any{}
+	}
+	for name, value := range properties {
+		if !resource.Same(value, r.Before.Properties[name]) {
+			strays[name] = value
+		}
+	}
+	for name := range r.Before.Properties {
+		if _, ok := properties[name]; !ok {
+			strays[name] = nil
+		}
+	}
+	r.Strays = strays
+	if len(strays) == 0 {
+		r.Strays = nil
+	}
+}
+
+// astray are properties of the resource as it may have them where that differs from others: its strays
+// count where they are as those.
+func (r *Resource) astray(properties, others map[string]any) map[string]any {
+	if len(r.Strays) == 0 {
+		return properties
+	}
+	now := maps.Clone(properties)
+	if now == nil {
+		now = map[string]any{}
+	}
+	for name, value := range r.Strays {
+		switch {
+		case !resource.Same(now[name], others[name]):
+		case value == nil:
+			delete(now, name)
+		default:
+			now[name] = value
 		}
 	}
 	return now
@@ -360,6 +405,7 @@ func (m *Machine) made(r *Resource, step *Step, o Outcome) {
 			r.Spares = append(r.Spares, half)
 		}
 		if step.Action == Update { // it may be partly changed, which is rolled back
+			r.stray(step.Now)
 			r.Properties = step.Target.Properties
 		}
 		if leaving {
@@ -369,8 +415,14 @@ func (m *Machine) made(r *Resource, step *Step, o Outcome) {
 		m.fail(r, failure, o.Reason)
 		return
 	}
-	if step.Action == Create && r.Before != nil && r.Physical != r.Before.Physical {
+	switch {
+	case r.Before == nil:
+	case step.Action == Create && r.Physical != r.Before.Physical:
 		r.Spares = append(r.Spares, r.Version) // what an update that has failed had put in its place
+	case step.Action == Create:
+		r.stray(r.Properties) // that update has changed what there was
+	case r.Physical == r.Before.Physical: // it is whole
+		r.Strays = nil
 	}
 	r.Version = step.Target
 	r.Physical = o.Physical
@@ -442,7 +494,7 @@ func (m *Machine) settle() {
 			r.Spares = append(r.Spares, *r.Before)
 		}
 		if r.Before != nil {
-			r.Before = nil
+			r.Before, r.Strays = nil, nil
 			m.touch(id)
 		}
 	}

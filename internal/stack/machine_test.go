@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"godwit.dev/godwit/internal/stack"
+	"godwit.dev/godwit/internal/stack/resource"
 	"godwit.dev/godwit/internal/stack/template"
 )
 
@@ -43,6 +44,22 @@ func (w *world) take(s *stack.Step) stack.Outcome {
 	failing := w.fails[string(s.Action)+" "+s.Logical]
 	properties := map[string]any{} // which may not be there after a restart
 	maps.Copy(properties, s.Target.Properties)
+	if was, ok := w.things[name]; ok && s.Action == stack.Update { // what does not change by the step stays
+		properties = map[string]any{}
+		if err := json.Unmarshal([]byte(was), &properties); err != nil {
+			panic(err)
+		}
+		for id := range s.Now {
+			if s.Target.Properties[id] == nil {
+				delete(properties, id)
+			}
+		}
+		for id, value := range s.Target.Properties {
+			if !resource.Same(value, s.Now[id]) {
+				properties[id] = value
+			}
+		}
+	}
 	text, err := json.Marshal(properties)
 	if err != nil {
 		panic(err)

@@ -228,6 +228,9 @@ type Resource struct {
 	// Before is the former version during an incomplete update, and also during a deletion
 	// after that update failed.
 	Before *Version `json:"before,omitempty"`
+	// Strays are properties that what Before is about may have otherwise than that and this version say, as
+	// updates behind a failed one have not brought them back; nil is one that it may not have.
+	Strays map[string]any `json:"strays,omitempty"`
 	// Spares are replaced versions to be deleted.
 	Spares []Version `json:"spares,omitempty"`
 }

@@ -1,6 +1,9 @@
 package sdk_test
 
 import (
+	"archive/zip"
+	"bytes"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -121,4 +124,45 @@ func TestStackFunction(t *testing.T) {
 	equal(t, "functions", 0, len(must(functions.ListFunctions(ctx, &lambda.ListFunctionsInput{}))(t).Functions))
 	equal(t, "mappings", 0, len(must(functions.ListEventSourceMappings(ctx, &lambda.ListEventSourceMappingsInput{}))(t).EventSourceMappings))
 	equal(t, "queues", 0, len(must(client(endpoint).ListQueues(ctx, &sqs.ListQueuesInput{}))(t).QueueUrls))
+}
+
+// The code of a function that is in S3, or at a URL, is changed as well, once.
+func TestStackFunctionCodeElsewhere(t *testing.T) {
+	ctx := t.Context()
+	endpoint, a := startArtifacts(t)
+	c, functions := cloudformationAs(endpoint, account), functionsClient(endpoint)
+	for key, result := range map[string]string{"one": "1", "two": "22"} {
+		var packed bytes.Buffer
+		w := zip.NewWriter(&packed)
+		f := must(w.Create("app.py"))(t)
+		fmt.Fprintf(f, "def handler(event, context):\n    return %s\n", result)
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		a.put("/bucket/"+key, packed.String())
+	}
+	const template = `
+Parameters: {Key: {Type: String}, Text: {Type: String}}
+Resources:
+  May:
+    Type: AWS::IAM::Role
+    Properties: {AssumeRolePolicyDocument: {Version: 2012-10-17, Statement: [{Effect: Allow, Principal: {Service: lambda.amazonaws.com}, Action: "sts:AssumeRole"}]}}
+  Packed: {Type: AWS::Lambda::Function, Properties: {Role: !GetAtt May.Arn, Runtime: python3.13, Handler: app.handler, Description: !Ref Text, Code: {S3Bucket: bucket, S3Key: !Ref Key}}}
+  Away: {Type: AWS::Lambda::Function, Properties: {Role: !GetAtt May.Arn, PackageType: Image, Description: !Ref Text, Code: {ImageUri: !Sub "http://127.0.0.1:1/${Key}"}}}
+Outputs: {Packed: {Value: !Ref Packed}, Away: {Value: !Ref Away}}
+`
+	s := deployed(t, c, "code", template, "Key", "one", "Text", "first")
+	is := func() (string, string, string) {
+		t.Helper()
+		packed := must(functions.GetFunction(ctx, &lambda.GetFunctionInput{FunctionName: new(s.outputs()["Packed"])}))(t)
+		away := must(functions.GetFunction(ctx, &lambda.GetFunctionInput{FunctionName: new(s.outputs()["Away"])}))(t)
+		return *packed.Configuration.CodeSha256, *away.Code.ImageUri, *packed.Configuration.Description + *away.Configuration.Description
+	}
+	before, _, _ := is()
+	s.update(types.StackStatusUpdateComplete, template, "Key", "two", "Text", "second")
+	after, image, text := is()
+	if after == before || image != "http://127.0.0.1:1/two" || text != "secondsecond" {
+		t.Errorf("the code is %s, before it was %s; the other is at %s; %s", after, before, image, text)
+	}
+	s.remove()
 }

@@ -34,6 +34,9 @@ type Task struct {
 	Skip []string
 	// Resumed says that an earlier process may have executed the step.
 	Resumed bool
+	// Part counts what is done of a step that has several parts and is put off between them. Another
+	// process begins with the first one again.
+	Part int
 	// Try counts how often the step was postponed.
 	Try int
 }

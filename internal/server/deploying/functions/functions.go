@@ -150,7 +150,7 @@ func updateFunction(ctx context.Context, w *step.Work) (step.Made, error) {
 		return is, err
 	}
 	moved := !resource.Same(was["Code"], now["Code"]) || !resource.Same(was["Architectures"], now["Architectures"])
-	if moved && (code.ZipFile == nil || hash(&code) != at.CodeSha256) {
+	if moved && w.Part == 0 && (code.ZipFile == nil || hash(&code) != at.CodeSha256) {
 		in := &lambda.UpdateFunctionCodeInput{
 			FunctionName: name, ZipFile: code.ZipFile, S3Bucket: code.S3Bucket, S3Key: code.S3Key, S3ObjectVersion: code.S3ObjectVersion,
 			ImageUri: code.ImageUri, SourceKMSKeyArn: code.SourceKMSKeyArn, Architectures: step.List(now["Architectures"]),
@@ -159,6 +159,7 @@ func updateFunction(ctx context.Context, w *step.Work) (step.Made, error) {
 		if err != nil {
 			return is, err
 		}
+		w.Part = 1 // what code in S3, or at a URL, is now cannot be told from it
 		if out.LastUpdateStatus == "InProgress" {
 			return is, errBusy
 		}

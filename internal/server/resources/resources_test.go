@@ -60,7 +60,12 @@ Queues:
       RedrivePolicy: {deadLetterTargetArn: "arn:aws:sqs:us-east-1:000000000000:dead", maxReceiveCount: 3}
       Policy:
         Version: "2012-10-17"
-        Statement: {Effect: Allow, Principal: {Service: sns.amazonaws.com}, Action: "sqs:SendMessage", Resource: "arn:aws:sqs:us-east-1:000000000000:orders"}
+        Statement:
+          Effect: Allow
+          Principal: {Service: sns.amazonaws.com}
+          Action: "sqs:SendMessage"
+          Resource: "arn:aws:sqs:us-east-1:000000000000:orders"
+          Condition: {StringEquals: {"aws:SourceAccount": "000000000000"}}
     Tags: {team: a}
   - QueueName: dead
   - QueueName: row.fifo

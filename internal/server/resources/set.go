@@ -174,12 +174,15 @@ func (s *Set) moved(account, region string) *Set {
 		return s
 	}
 	replace := strings.NewReplacer(":"+s.Region+":"+s.Account+":", ":"+region+":"+account+":", ":"+s.Region+":"+s.Account+`"`, ":"+region+":"+account+`"`,
-		"arn:aws:iam::"+s.Account+":", "arn:aws:iam::"+account+":", "/"+s.Account+"/", "/"+account+"/")
+		"arn:aws:iam::"+s.Account+":", "arn:aws:iam::"+account+":", "arn:aws:sts::"+s.Account+":", "arn:aws:sts::"+account+":", "/"+s.Account+"/", "/"+account+"/")
 	text := func(v string) string { return replace.Replace(v) }
 	attributes := func(a Attributes) Attributes {
 		out := Attributes{}
 		for name, value := range a {
 			out[name] = text(value)
+			if name == "Policy" { // which names accounts by their numbers, too
+				out[name] = strings.ReplaceAll(out[name], `"`+s.Account+`"`, `"`+account+`"`)
+			}
 		}
 		return out
 	}

@@ -170,7 +170,8 @@ func (a *Applying) makeTopics(ctx context.Context, set *Set) error {
 func (a *Applying) differences(what, kind string, is, want Attributes, set func(name, value string) error) error {
 	var left []string
 	for _, name := range sortedKeys(want) {
-		if !same(is[name], want[name]) {
+		_, there := is[name]
+		if tag := kind != ""; tag && !there || !same(is[name], want[name]) { // a tag's value may be empty
 			left = append(left, name)
 		}
 	}

@@ -66,7 +66,7 @@ Queues:
           Action: "sqs:SendMessage"
           Resource: "arn:aws:sqs:us-east-1:000000000000:orders"
           Condition: {StringEquals: {"aws:SourceAccount": "000000000000"}}
-    Tags: {team: a}
+    Tags: {team: a, draft: ""}
   - QueueName: dead
   - QueueName: row.fifo
     Attributes: {FifoQueue: true, ContentBasedDeduplication: true}

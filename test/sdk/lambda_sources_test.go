@@ -562,6 +562,53 @@ func TestSourceDisabled(t *testing.T) {
 	equal(t, "what is left", [3]string{"1", "0", "0"}, counts(t, q, url))
 }
 
+// A mapping whose queue or function is gone, or no longer fits, can be disabled, and then takes
+// nothing of the next queue of that name.
+func TestSourceGoneIsDisabled(t *testing.T) {
+	endpoint := start(t)
+	c, q := functionsClient(endpoint), client(endpoint)
+	createAnswered(t, c, "f")
+	url := createQueue(t, q, "work")
+	uuid := mapped(t, c, "work", "f", nil)
+	enable := func(on bool) error {
+		_, err := c.UpdateEventSourceMapping(t.Context(), &lambda.UpdateEventSourceMappingInput{UUID: uuid, Enabled: &on})
+		return err
+	}
+	for name, goes := range map[string]func() (back func()){
+		"the queue": func() func() {
+			must(q.DeleteQueue(t.Context(), &sqs.DeleteQueueInput{QueueUrl: &url}))(t)
+			return func() { createQueue(t, q, "work") }
+		},
+		"the function": func() func() {
+			must(c.DeleteFunction(t.Context(), &lambda.DeleteFunctionInput{FunctionName: aws.String("f")}))(t)
+			return func() { createAnswered(t, c, "f") }
+		},
+		"the visibility timeout": func() func() {
+			set := func(seconds string) {
+				must(q.SetQueueAttributes(t.Context(), &sqs.SetQueueAttributesInput{QueueUrl: &url, Attributes: map[string]string{"VisibilityTimeout": seconds}}))(t)
+			}
+			set("0")
+			return func() { set("30") }
+		},
+	} {
+		back := goes()
+		if err := enable(false); err != nil {
+			t.Errorf("%s is gone: %v", name, err)
+		}
+		if err := enable(true); err == nil {
+			t.Errorf("%s is gone, and the mapping is enabled", name)
+		}
+		back()
+		sendAll(t, q, url, "left")
+		advance(t, endpoint, "1m")
+		equal(t, "what is left", [3]string{"1", "0", "0"}, counts(t, q, url))
+		must(q.PurgeQueue(t.Context(), &sqs.PurgeQueueInput{QueueUrl: &url}))(t)
+		if err := enable(true); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // What a mapping has taken and not given to its function was not received: a queue that allows
 // one receive still has it.
 func TestSourceUnseen(t *testing.T) {

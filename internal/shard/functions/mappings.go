@@ -122,8 +122,11 @@ func (e *Functions) UpdateMapping(ctx context.Context, a arn.ARN, edit func(mapp
 		return made, err
 	}
 	fn := cmp.Or(cmd.Function, before.Function)
-	if err := e.checkMapping(ctx, before.Queue, fn, cmd.Settings); err != nil {
-		return made, err
+	// What no longer works can be disabled: it would go on with the next queue of that name.
+	if cmd.Enabled || fn != before.Function || !cmd.Settings.Equal(before.Settings) {
+		if err := e.checkMapping(ctx, before.Queue, fn, cmd.Settings); err != nil {
+			return made, err
+		}
 	}
 	if err := e.checkUnique(ctx, a, before.Queue, fn); err != nil {
 		return made, err

@@ -228,7 +228,7 @@ func (c *Consumer) update(b *backlog) {
 		c.startLeasers()
 		c.pump()
 	}
-	c.setTimer(b, now, c.nextMoment(b, now))
+	c.setTimer(b, c.nextMoment(b, now))
 	if b.leasing || b.listed || b.working > 0 {
 		if b.release == nil {
 			b.release = c.clock.Hold()
@@ -272,8 +272,8 @@ func (c *Consumer) nextMoment(b *backlog, now time.Time) (at time.Time) {
 	return at
 }
 
-// setTimer sets the timer of b to a time; zero stops it.
-func (c *Consumer) setTimer(b *backlog, now, at time.Time) {
+// setTimer sets the timer of b to a time, or an earlier one; zero stops it.
+func (c *Consumer) setTimer(b *backlog, at time.Time) {
 	if b.timer != nil {
 		if b.timerAt.Equal(at) {
 			return
@@ -287,7 +287,7 @@ func (c *Consumer) setTimer(b *backlog, now, at time.Time) {
 		return
 	}
 	id := b.timerID
-	b.timer = c.clock.AfterFunc(at.Sub(now), func() {
+	b.timer = c.clock.AfterFunc(clock.Until(c.clock, at), func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if b.timerID == id {

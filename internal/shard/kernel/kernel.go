@@ -326,7 +326,7 @@ type timer struct {
 	stopped bool
 }
 
-// set schedules call for at, unless an earlier call is scheduled.
+// set schedules call for at, unless an earlier call is scheduled. It may be called earlier, too.
 func (t *timer) set(c clock.Clock, at int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -340,8 +340,7 @@ func (t *timer) set(c clock.Clock, at int64) {
 		t.pending.Stop()
 	}
 	t.at = at
-	d := time.UnixMilli(at).Sub(c.Now()) // exact, not rounded to milliseconds
-	t.pending = c.AfterFunc(max(d, 0), t.call)
+	t.pending = c.AfterFunc(clock.Until(c, time.UnixMilli(at)), t.call) // exact, not rounded to milliseconds
 }
 
 // fired notes that call runs. It stops a timer that was set after this one had fired: each call

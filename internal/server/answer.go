@@ -81,7 +81,7 @@ func respond(deps Deps, s *state, r *running) (Parts, error) {
 	own := operating.API(operating.Parts{
 		Config: deps.Config, Clock: deps.Clock, Virtual: deps.Virtual, URL: s.url, Engine: s.engine, Totals: s.watching.Queues, Alarms: s.watching.Alarms, Checks: checks,
 		Listen: s.listeners.set, Gate: gate, Operator: r.operator, Metrics: s.watching.Reader, Logs: s.groups, Identities: s.identities, Jobs: s.jobs, Sources: s.sources, Backups: copies, Commits: s.journal.Commits,
-		Development: trying, Counting: s.counting,
+		Development: trying, Counting: s.counting, Begin: deps.hold.Begin,
 	})
 	maps.Copy(own, developing(deps, s, r, functions))
 	pages, err := consolePages(deps, sessions, gate, s.identities, r.trust)

@@ -110,6 +110,7 @@ func (j *Job) copied() Job {
 type running struct {
 	Job
 	working bool        // a goroutine executes it
+	held    bool        // it waits for the operator who looks at what was restored
 	again   bool        // Doing was begun by an earlier process
 	timer   clock.Timer // set while it waits
 	tries   int         // retries since the last progress
@@ -227,11 +228,18 @@ func (m *Module) Cancel(id string) (left Job, err error) {
 			return ErrEnded
 		}
 		j.State = Cancelling
+		if j.held {
+			m.end(j, Cancelled)
+		}
 		m.put(j)
 		left = j.copied()
 		m.work(j)
 		return nil
 	})
+	if err == nil && left.State.Ended() && m.observer.Ended != nil {
+		ended := left
+		m.observer.Ended(&ended)
+	}
 	return left, err
 }
 

@@ -68,18 +68,32 @@ func (m *Module) Running() map[string]int {
 }
 
 // Start begins to execute jobs, first those that were running when the last process ended.
-func (m *Module) Start(w Worker) {
+func (m *Module) Start(w Worker) { m.StartOnce(w, func(start func()) { start() }) }
+
+// StartOnce is like Start, except that jobs of an earlier process are executed only once begin
+// calls start. Until then they can be cancelled, and do nothing more.
+func (m *Module) StartOnce(w Worker, begin func(start func())) {
+	var earlier []*running
 	m.shard.View(func() {
 		m.worker = w
 		for _, j := range m.jobs {
-			m.work(j)
+			j.held = true
+			earlier = append(earlier, j)
 		}
+	})
+	begin(func() {
+		m.shard.View(func() {
+			for _, j := range earlier {
+				j.held = false
+				m.work(j)
+			}
+		})
 	})
 }
 
 // work executes a job in the background, in one goroutine at most.
 func (m *Module) work(j *running) {
-	if j.working || m.worker == nil || j.State.Ended() || m.shard.Closed {
+	if j.working || j.held || m.worker == nil || j.State.Ended() || m.shard.Closed {
 		return
 	}
 	j.stop()

@@ -25,19 +25,22 @@ const (
 )
 
 // Share divides descriptors; 0 means no limit. connections is the requested number of clients'
-// connections; 0: as many as possible, up to MostConnections. The others always get a share.
-func Share(descriptors, connections int) Shares {
+// connections; 0: as many as possible, up to MostConnections. The others always get a share. Of
+// nodes in a cluster any may have to answer the clients of all of them, each over a connection.
+func Share(descriptors, connections, nodes int) Shares {
 	if descriptors <= 0 {
 		descriptors = 1 << 20
 	}
 	s := Shares{Store: min(max(descriptors/4, minStore), maxStore)}
 	rest := max(descriptors-ownDescriptors-s.Store, 4)
+	nodes = max(nodes, 1)
 	if connections > 0 {
-		s.Connections = min(connections, rest*3/4)
+		s.Connections = max(min(connections, rest*3/4/nodes), 1)
 	} else {
-		s.Connections = min(rest/2, MostConnections)
+		s.Connections = max(min(rest/2/nodes, MostConnections), 1)
 	}
-	s.Outgoing = min((rest-s.Connections)/2, maxOutgoing)
-	s.Functions = min(rest-s.Connections-s.Outgoing, maxFunctions)
+	left := rest - s.Connections*nodes
+	s.Outgoing = min(left/2, maxOutgoing)
+	s.Functions = min(left-s.Outgoing, maxFunctions)
 	return s
 }

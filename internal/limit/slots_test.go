@@ -46,13 +46,14 @@ func TestSlots(t *testing.T) {
 
 func TestShare(t *testing.T) {
 	for _, descriptors := range []int{0, 200, 256, 1024, 4096, 20_000, 1 << 20} {
-		for _, asked := range []int{0, 10, 1 << 30} {
-			s := Share(descriptors, asked)
-			sum := s.Store + s.Connections + s.Outgoing + s.Functions
+		for _, c := range [][2]int{{0, 1}, {10, 1}, {1 << 30, 1}, {0, 3}, {1 << 30, 5}} {
+			asked, nodes := c[0], c[1]
+			s := Share(descriptors, asked, nodes)
+			sum := s.Store + s.Connections*nodes + s.Outgoing + s.Functions // all nodes' clients come to the owner
 			if descriptors > 0 && sum+ownDescriptors > descriptors {
-				t.Errorf("%d are divided into %+v", descriptors, s)
+				t.Errorf("%d are divided into %+v by one of %d nodes", descriptors, s, nodes)
 			}
-			if s.Store < minStore || s.Connections < 10 || s.Outgoing < 1 || s.Functions < 1 {
+			if s.Store < minStore || s.Connections < 10/nodes || s.Outgoing < 1 || s.Functions < 1 {
 				t.Errorf("of %d somebody gets nothing: %+v", descriptors, s)
 			}
 			if asked == 10 && s.Connections != asked {
@@ -60,7 +61,7 @@ func TestShare(t *testing.T) {
 			}
 		}
 	}
-	if s := Share(20_000, 0); s.Connections < 5000 {
+	if s := Share(20_000, 0, 1); s.Connections < 5000 {
 		t.Errorf("%+v: 5,000 pollers have no room", s)
 	}
 	if n := Descriptors(); n < 64 {

@@ -42,12 +42,15 @@ type Limits struct {
 }
 
 // NewLimits divides the machine's resources.
-func NewLimits(c config.Config, log *slog.Logger) *Limits {
+func NewLimits(c config.Config, log *slog.Logger) *Limits { return NewLimitsOfNode(c, log, 1) }
+
+// NewLimitsOfNode divides the resources of the machine of one of several nodes.
+func NewLimitsOfNode(c config.Config, log *slog.Logger, nodes int) *Limits {
 	descriptors := limit.Descriptors()
 	bytes := cmp.Or(c.MaxBytesInFlight, limit.DefaultBytes(limit.Memory()))
 	l := &Limits{
 		Times:     Times{readTimeout, writeTimeout},
-		shares:    limit.Share(descriptors, c.MaxConnections),
+		shares:    limit.Share(descriptors, c.MaxConnections, nodes),
 		bytes:     bytes,
 		requests:  limit.NewBudget("request_bytes", bytes/2, 0),
 		answers:   limit.NewBudget("answer_bytes", bytes/2, 0),

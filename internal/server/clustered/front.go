@@ -79,7 +79,7 @@ type front struct {
 }
 
 func newFront(p *part) *front {
-	f := &front{part: p, limits: server.NewLimits(p.cfg, p.log)}
+	f := &front{part: p, limits: server.NewLimitsOfNode(p.cfg, p.log, len(p.peers()))}
 	f.mayKeep = f.limits.Bytes() / keptShare
 	f.metrics = status.Metrics(func(ctx context.Context) status.Cluster { return f.status(ctx, true) })
 	f.handOnTo(p.peers())

@@ -61,6 +61,10 @@ func (s *State) Unsubscribe(now time.Time, cmd Unsubscribe, b *mutation.Batch) (
 	return out, nil
 }
 
+// Paused reports that what waits for the endpoint is held. A subscription that was deleted cannot be
+// resumed, and its endpoint is told all the same.
+func (sub *Subscription) Paused() bool { return sub.PausedAt != 0 && !sub.removed }
+
 // byToken reports that a token confirms the subscription, or has: whoever got it speaks for the
 // endpoint.
 func (sub *Subscription) byToken() bool {

@@ -108,7 +108,7 @@ func (sh *Shard) OpenBacklog(sub *topic.Subscription) *queues.Queue {
 	inc := layout.Incarnation(sub.Incarnation)
 	qs, ok := sh.Backlogs[inc]
 	if !ok {
-		qs = &queues.Queue{Shard: sh.OfQueues(), ARN: sub.ARN, Incarnation: inc, Owner: sub.Topic(), Backlog: true, Consumption: queues.Consumption{Paused: sub.PausedAt != 0}}
+		qs = &queues.Queue{Shard: sh.OfQueues(), ARN: sub.ARN, Incarnation: inc, Owner: sub.Topic(), Backlog: true, Consumption: queues.Consumption{Paused: sub.Paused()}}
 		kind := queue.Kind{Backlog: true, FIFO: topicFIFO(qs)}
 		qs.Machine = *queue.New(layout.NewKeys(sh.ID, inc), queue.Config{}, kind)
 		sh.Backlogs[inc] = qs

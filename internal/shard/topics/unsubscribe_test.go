@@ -153,3 +153,40 @@ func TestForgottenAfterTheTokensLife(t *testing.T) {
 		}
 	})
 }
+
+// TestUnsubscribedWhilePaused: the endpoint of a paused subscription is told that it was removed,
+// as nobody can resume that any more. Restored, the subscription is paused as before.
+func TestUnsubscribedWhilePaused(t *testing.T) {
+	ctx := context.Background()
+	s := memory.New()
+	o := shard.Options{Journal: shardtest.JournalOf(t, s, nil), Clock: clock.System}
+	e, cmd := shardtest.WebHook(t, o)
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(e.Pause(ctx, cmd.Subscription))
+	must(e.Unsubscribe(ctx, cmd))
+	if got := stateOf(t, e, cmd); got != hookRemoved {
+		t.Error(got)
+	}
+	must(e.Close())
+	e = shardtest.Open(t, o)
+	defer e.Close()
+	if got := stateOf(t, e, cmd); got != hookRemoved {
+		t.Errorf("after a restart: %s", got)
+	}
+	_, err := e.ConfirmSubscription(ctx, topic.Confirm{Topic: shardtest.TopicARN("t"), Token: cmd.Token})
+	must(err)
+	_, err = e.Publish(ctx, shardtest.TopicARN("t"), shard.Publication{ID: shardtest.MessageID(9), Body: []byte("later")})
+	must(err)
+	if got := stateOf(t, e, cmd); got != hookRestored {
+		t.Errorf("what it gets while it is paused: %s", got)
+	}
+	must(e.Resume(ctx, cmd.Subscription))
+	if got := stateOf(t, e, cmd); got != `there, "later"` {
+		t.Error(got)
+	}
+}

@@ -125,7 +125,7 @@ func (q *Machine) withhold(b *mutation.Batch, now int64, c *Withhold) error {
 	}
 	q.endLease(b, now, s)
 	uncount(s)
-	q.grant(b, now, s, s.Due)
+	q.grant(b, now, s, min(s.Due, now+q.cfg.Value().Visibility.Milliseconds()))
 	return nil
 }
 

@@ -56,7 +56,7 @@ func TestRefusedKeyBlocksNobody(t *testing.T) {
 			k, c, q := &keyOff{}, clock.NewVirtual(shardtest.Start), shardtest.QueueARN(tt.queue)
 			e := shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, memory.New(), nil), Clock: c, Encryption: k})
 			defer e.Close()
-			spec := queues.QueueSpec{ARN: q, Attributes: map[string]string{}}
+			spec := queues.QueueSpec{ARN: q, Attributes: map[string]string{"VisibilityTimeout": "60"}}
 			if q.FIFO() {
 				spec.Attributes["FifoQueue"] = "true"
 			}
@@ -76,7 +76,7 @@ func TestRefusedKeyBlocksNobody(t *testing.T) {
 				}
 			}
 			receive := func() string {
-				got, err := e.Receive(ctx, queues.ReceiveRequest{Queue: q, Max: tt.most, Visibility: time.Minute})
+				got, err := e.Receive(ctx, queues.ReceiveRequest{Queue: q, Max: tt.most, Visibility: 12 * time.Hour})
 				if fault.KindOf(err) == fault.KMSDisabled {
 					return "refused"
 				}

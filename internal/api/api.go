@@ -42,15 +42,7 @@ type Call struct {
 	RemoteAddr string // host:port
 	Header     http.Header
 	Time       time.Time // when the request came in, by the server's clock
-	// Once makes a creation idempotent whose name would otherwise be random: with the same
-	// value, a second call creates nothing more. Only callers in the process set it.
-	Once string
-	// Via is the service that calls for its caller, as "cloudformation.amazonaws.com"; empty:
-	// the caller calls directly. Only callers in the process set it.
-	Via string
-	// Inside says that a caller in the process makes the call, in Caller's name and without an
-	// access key. Set by package wire.
-	Inside bool
+	Within
 	// Span is the request's span; nil: the request is not traced.
 	Span *tracing.Span
 	// Describe returns the service's code and message for err, and whether it is the sender's
@@ -62,6 +54,19 @@ type Call struct {
 	// Extend sets the request's deadline to d from now, if it is earlier. Nil: deadlines
 	// cannot be extended.
 	Extend func(d time.Duration)
+}
+
+// Within has what is special of a call that is made within the process, in its Caller's name and
+// without an access key. The zero value is that of a request.
+type Within struct {
+	// Inside says that the call is made within the process. Set by package wire.
+	Inside bool
+	// Once makes a creation idempotent whose name would otherwise be random: with the same
+	// value, a second call creates nothing more.
+	Once string
+	// Via is the service that calls for its caller, as "cloudformation.amazonaws.com"; empty:
+	// the caller calls directly.
+	Via string
 }
 
 // TraceHeader is X-Ray's header for later work of the request: of its span, if that is

@@ -57,7 +57,7 @@ func newAsker(t *testing.T) *asker {
 		if a.user != "" {
 			who = &caller.Caller{Kind: caller.User, Account: account, ARN: arns + "user/" + a.user, Name: a.user}
 		}
-		return &api.Call{Region: "us-east-1", Account: account, Operation: operation, Time: now, Caller: who, Once: a.once}
+		return &api.Call{Region: "us-east-1", Account: account, Operation: operation, Time: now, Caller: who, Within: api.Within{Once: a.once}}
 	})
 	return a
 }

@@ -97,7 +97,7 @@ func ask[Out any](ctx context.Context, r *reading, service, operation, region st
 	}
 	out, err := r.reader.Within(ctx, &api.Call{
 		Service: service, Operation: operation, Protocol: "query", Region: region, Account: r.Account, Caller: by,
-		RemoteAddr: authorize.CloudFormation, Host: r.reader.URL, Via: authorize.CloudFormation,
+		RemoteAddr: authorize.CloudFormation, Host: r.reader.URL, Within: api.Within{Via: authorize.CloudFormation},
 	}, in)
 	if err != nil {
 		return nil, err

@@ -105,7 +105,7 @@ func Ask[Out any](ctx context.Context, w *Work, service, operation, region strin
 // AskOnce calls an operation that makes something without a name of its own: the same one
 // whenever the step is taken again.
 func AskOnce[Out any](ctx context.Context, w *Work, service, operation string, in any) (*Out, error) {
-	return carry[Out](ctx, w, &api.Call{Service: service, Operation: operation, Region: w.Region, Once: w.Token}, in)
+	return carry[Out](ctx, w, &api.Call{Service: service, Operation: operation, Region: w.Region, Within: api.Within{Once: w.Token}}, in)
 }
 
 func carry[Out any](ctx context.Context, w *Work, call *api.Call, in any) (*Out, error) {

@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -29,7 +30,8 @@ import (
 // issuer is an OpenID Connect provider.
 type issuer struct {
 	*httptest.Server
-	key *ecdsa.PrivateKey
+	key       *ecdsa.PrivateKey
+	withdrawn atomic.Bool // its key is not shown any more
 }
 
 func encode(v any) string {
@@ -58,6 +60,10 @@ func newIssuer(t *testing.T) *issuer {
 				panic(err)
 			}
 			number := base64.RawURLEncoding.EncodeToString
+			if i.withdrawn.Load() {
+				answer = map[string]any{"keys": []any{}}
+				break
+			}
 			answer = map[string]any{"keys": []any{map[string]string{"kty": "EC", "crv": "P-256", "alg": "ES256", "use": "sig", "kid": "1", "x": number(public[1:33]), "y": number(public[33:])}}}
 		default:
 			http.NotFound(w, r)
@@ -329,4 +335,25 @@ func TestWebIdentityKeysInTheSession(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A key that a provider has withdrawn is trusted for an hour at most.
+func TestWithdrawnKeyOfIssuer(t *testing.T) {
+	provider := newIssuer(t)
+	endpoint := startTrusting(t, provider)
+	c, ctx := iamClient(endpoint), t.Context()
+	arn := *must(c.CreateOpenIDConnectProvider(ctx, &iam.CreateOpenIDConnectProviderInput{Url: &provider.URL, ClientIDList: []string{"ci"}}))(t).OpenIDConnectProviderArn
+	role := must(c.CreateRole(ctx, &iam.CreateRoleInput{RoleName: new("ci"), AssumeRolePolicyDocument: new(
+		`{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Federated":"` + arn + `"},"Action":"sts:AssumeRoleWithWebIdentity"}]}`)}))(t).Role
+	token := provider.token(t, map[string]any{"iss": provider.URL, "sub": "job", "aud": "ci", "iat": time.Now().Unix(), "exp": time.Now().Add(24 * time.Hour).Unix()})
+	assume := func() error {
+		_, err := stsAs(endpoint, aws.AnonymousCredentials{}).AssumeRoleWithWebIdentity(ctx, &sts.AssumeRoleWithWebIdentityInput{RoleArn: role.Arn, RoleSessionName: new("job"), WebIdentityToken: &token})
+		return err
+	}
+	if err := assume(); err != nil {
+		t.Fatal(err)
+	}
+	provider.withdrawn.Store(true)
+	advance(t, endpoint, "1h1s")
+	refused(t, assume(), "InvalidIdentityToken", http.StatusBadRequest, "Couldn't verify the ID Token's signature")
 }

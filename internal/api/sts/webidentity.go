@@ -30,23 +30,32 @@ const (
 	fetchTime = 10 * time.Second
 	// maxIssuers bounds the providers whose keys are cached.
 	maxIssuers = 256
+	// issuerAge is how long a provider's configuration and keys are cached: then a key that it
+	// has withdrawn is not trusted any more.
+	issuerAge = time.Hour
 )
 
-// issuers caches the configurations of identity providers.
+// issuers caches the configurations and keys of identity providers.
 type issuers struct {
 	client *http.Client
 	mu     sync.Mutex
-	known  map[string]*oidc.Provider
+	known  map[string]knownIssuer
 }
 
-// get fetches the configuration of an identity provider, once. Package oidc fetches its keys,
-// and fetches them again for an unknown key.
-func (p *issuers) get(ctx context.Context, issuer string) (*oidc.Provider, error) {
+type knownIssuer struct {
+	*oidc.Provider
+
+	fetched time.Time
+}
+
+// get fetches the configuration of an identity provider, unless it was at most issuerAge before
+// now. Package oidc fetches its keys, and fetches them again for an unknown key.
+func (p *issuers) get(ctx context.Context, now time.Time, issuer string) (*oidc.Provider, error) {
 	p.mu.Lock()
-	provider := p.known[issuer]
+	known, ok := p.known[issuer]
 	p.mu.Unlock()
-	if provider != nil {
-		return provider, nil
+	if age := now.Sub(known.fetched); ok && 0 <= age && age <= issuerAge { // a clock may be set back
+		return known.Provider, nil
 	}
 	// The provider uses the context for the keys that it fetches later.
 	provider, err := oidc.NewProvider(oidc.ClientContext(context.WithoutCancel(ctx), p.client), issuer)
@@ -56,9 +65,9 @@ func (p *issuers) get(ctx context.Context, issuer string) (*oidc.Provider, error
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.known == nil || len(p.known) >= maxIssuers {
-		p.known = map[string]*oidc.Provider{}
+		p.known = map[string]knownIssuer{}
 	}
-	p.known[issuer] = provider
+	p.known[issuer] = knownIssuer{provider, now}
 	return provider, nil
 }
 
@@ -141,7 +150,7 @@ func (s *Service) verify(ctx context.Context, token string, said *claims) error 
 	}
 	ctx, cancel := context.WithTimeout(ctx, fetchTime)
 	defer cancel()
-	provider, err := s.issuers.get(ctx, said.Issuer)
+	provider, err := s.issuers.get(ctx, now, said.Issuer)
 	if err != nil {
 		return errUnreachable
 	}

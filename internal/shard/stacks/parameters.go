@@ -2,6 +2,7 @@ package stacks
 
 import (
 	"maps"
+	"slices"
 
 	"godwit.dev/godwit/internal/shard/kernel"
 	"godwit.dev/godwit/internal/stack"
@@ -36,7 +37,7 @@ func in(values map[string]string) func(name string) (string, bool) {
 // storing notes that a stack has, or had, a resource of the types that are searched for in all
 // stacks.
 func (m *Module) storing(e *entry, r *stack.Resource) {
-	if r.Type == parameterType || hasPolicies(&r.Version) || r.Before != nil && hasPolicies(r.Before) || r.Next != nil && hasPolicies(&r.Next.Target) {
+	if slices.ContainsFunc(versions(r), func(v *stack.Version) bool { return v.Type == parameterType }) || hasPolicies(&r.Version) || r.Before != nil && hasPolicies(r.Before) || r.Next != nil && hasPolicies(&r.Next.Target) {
 		m.stores[e.id] = e
 	}
 }
@@ -53,20 +54,41 @@ func (m *Module) each(account string, f func(e *entry, r *stack.Resource)) {
 	}
 }
 
-// inStore calls f with each resource that is a parameter, or is to be one.
+// versions are a resource, and what an update has put it in the place of and not deleted yet.
+func versions(r *stack.Resource) []*stack.Version {
+	all := []*stack.Version{&r.Version}
+	if r.Before != nil && r.Before.Physical != r.Physical {
+		all = append(all, r.Before)
+	}
+	for i := range r.Spares {
+		all = append(all, &r.Spares[i])
+	}
+	return all
+}
+
+// inStore calls f with each resource that is a parameter, was one, or is to be one.
 func (m *Module) inStore(account, region string, f func(e *entry, r *stack.Resource)) {
 	m.each(account, func(e *entry, r *stack.Resource) {
-		if r.Type == parameterType && e.Region == region {
+		if e.Region == region {
 			f(e, r)
 		}
+	})
+}
+
+// there are the parameters that a resource is, and those that it was and that are there still.
+func there(r *stack.Resource) []*stack.Version {
+	return slices.DeleteFunc(versions(r), func(v *stack.Version) bool {
+		return v.Type != parameterType || v.Physical == "" || v == &r.Version && !r.Exists()
 	})
 }
 
 func (m *Module) parameters(account, region string) map[string]string {
 	values := map[string]string{}
 	m.inStore(account, region, func(_ *entry, r *stack.Resource) {
-		if value, ok := r.Attributes["Value"].(string); ok && r.Exists() {
-			values[r.Physical] = value
+		for _, v := range slices.Backward(there(r)) {
+			if value, ok := v.Attributes["Value"].(string); ok {
+				values[v.Physical] = value
+			}
 		}
 	})
 	return values
@@ -89,11 +111,11 @@ func (m *Module) Holds(t *Task) (held bool) {
 // named reports that a resource has the name of a step's resource, or is being created with it
 // by an earlier step.
 func named(r *stack.Resource, t *Task, id string) bool {
-	if r.Exists() && r.Physical == t.Target.Physical {
+	if slices.ContainsFunc(there(r), func(v *stack.Version) bool { return v.Physical == t.Target.Physical }) {
 		return true
 	}
 	n := r.Next
-	return n != nil && n.Action == stack.Create && n.Target.Physical == t.Target.Physical && before(n, id+r.Logical, t)
+	return n != nil && n.Action == stack.Create && n.Target.Type == parameterType && n.Target.Physical == t.Target.Physical && before(n, id+r.Logical, t)
 }
 
 // before reports that a step of the resource of an id began before another step.

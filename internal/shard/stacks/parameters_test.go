@@ -2,6 +2,8 @@ package stacks_test
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -79,11 +81,63 @@ func TestParametersSideBySide(t *testing.T) {
 		for i := range v.Resources {
 			r := &v.Resources[i]
 			held[r.Logical] = m.Holds(&stacks.Task{Account: account, Region: region, Stack: first, Step: stack.Step{
-				Logical: r.Logical, Began: r.Next.Began, Order: r.Next.Order, Target: stack.Version{Physical: "n"},
+				Logical: r.Logical, Began: r.Next.Began, Order: r.Next.Order, Target: stack.Version{Type: "AWS::SSM::Parameter", Physical: "n"},
 			}})
 		}
 		if len(held) != 2 || held["P"] || !held["Q"] {
 			t.Errorf("%v", held)
 		}
 	})
+}
+
+// A parameter that an update replaces is there until that is complete: it may be rolled back to it.
+func TestParametersWhileReplaced(t *testing.T) {
+	const template = "Resources: {P: {Type: AWS::SSM::Parameter, Properties: {Name: %s, Type: String, Value: v}}, Q: {Type: AWS::SQS::Queue, DependsOn: P, Properties: {DelaySeconds: %d}}}"
+	st := memory.New()
+	named := func(m *stacks.Module, want ...string) {
+		t.Helper()
+		for _, name := range []string{"before", "after"} {
+			_, found := m.Parameters(account, region, nil)(name)
+			other := &stacks.Task{Account: account, Region: region, Stack: first + "6", Step: stack.Step{Logical: "P", Target: stack.Version{Type: "AWS::SSM::Parameter", Physical: name}}}
+			if is := slices.Contains(want, name); found != is || m.Holds(other) != is {
+				t.Errorf("%s is there: %t, and held: %t; want %t", name, found, m.Holds(other), is)
+			}
+		}
+	}
+	with(t, st, nil, func(_ *kernel.Kernel, m *stacks.Module) {
+		m.Start(fussy{})
+		text := fmt.Sprintf(template, "before", 0)
+		c := &stacks.Creation{ID: first, Name: "shop", Account: account, Region: region, Body: []byte(text)}
+		c.Order = stack.Order{Design: design(t, text), OnFailure: stack.OnFailureRollback}
+		if _, err := m.Create(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+		idle(t, m, first, stack.CreateComplete)
+		named(m, "before")
+		text = fmt.Sprintf(template, "after", 1)
+		if _, err := m.Update(t.Context(), account, region, "shop", []byte(text), &stack.Order{Design: design(t, text), OnFailure: stack.OnFailureNothing}); err != nil {
+			t.Fatal(err)
+		}
+		idle(t, m, first, stack.UpdateFailed)
+		named(m, "before", "after")
+	})
+	with(t, st, nil, func(_ *kernel.Kernel, m *stacks.Module) {
+		m.Start(writer{})
+		named(m, "before", "after")
+		if _, err := m.Rollback(t.Context(), account, region, "shop", &stack.Order{}); err != nil {
+			t.Fatal(err)
+		}
+		idle(t, m, first, stack.UpdateRollbackDone)
+		named(m, "before")
+	})
+}
+
+// fussy is a writer that changes no queue.
+type fussy struct{ writer }
+
+func (f fussy) Do(ctx context.Context, t *stacks.Task) (stack.Outcome, time.Duration) {
+	if t.Logical == "Q" && t.Action == stack.Update {
+		return stack.Outcome{Physical: t.Target.Physical, Reason: "no"}, 0
+	}
+	return f.writer.Do(ctx, t)
 }

@@ -78,10 +78,11 @@ func respond(deps Deps, s *state, r *running) (Parts, error) {
 		Clock: deps.Clock, Virtual: deps.Virtual, Sync: s.journal.Sync, Production: deps.Config.Production, Region: deps.Config.Region,
 		Engine: s.engine, Streams: s.deliveryStreams.Module, Stacks: s.stacks, Sources: s.sources, Alarms: s.watching.Alarms, Logs: s.groups,
 	})
+	s.jobs.Await(deps.hold.Begin)
 	own := operating.API(operating.Parts{
 		Config: deps.Config, Clock: deps.Clock, Virtual: deps.Virtual, URL: s.url, Engine: s.engine, Totals: s.watching.Queues, Alarms: s.watching.Alarms, Checks: checks,
 		Listen: s.listeners.set, Gate: gate, Operator: r.operator, Metrics: s.watching.Reader, Logs: s.groups, Identities: s.identities, Jobs: s.jobs, Sources: s.sources, Backups: copies, Commits: s.journal.Commits,
-		Development: trying, Counting: s.counting, Begin: deps.hold.Begin,
+		Development: trying, Counting: s.counting,
 	})
 	maps.Copy(own, developing(deps, s, r, functions))
 	pages, err := consolePages(deps, sessions, gate, s.identities, r.trust)

@@ -60,8 +60,6 @@ type Parts struct {
 	Gate   *Gate
 	// Backups give away copies of the store.
 	Backups *backups.Backups
-	// Begin calls start once the server may do what was owed before.
-	Begin func(start func())
 	// Counting counts what jobs do.
 	Counting interface {
 		JobStepped(kind string, done, skipped int64)
@@ -80,7 +78,7 @@ func API(p Parts) map[string]http.Handler {
 	all := catalog.New(catalog.Options{Engine: p.Engine, Totals: p.Totals, Live: now, Server: p.server(), Problems: p.problems, Alarms: p.alarming, Closed: p.closed})
 	working := jobs.New(jobs.Options{Module: p.Jobs, Engine: p.Engine, Inspect: looking, Operator: p.Operator, Clock: p.Clock, NewID: uuid.NewString, May: p.Gate.StillAllowed})
 	p.Jobs.Observe(kept.Observer{Stepped: p.Counting.JobStepped, Ended: p.jobEnded})
-	p.Jobs.StartOnce(working, p.Begin)
+	p.Jobs.Start(working)
 	looked := messages.New(messages.Options{Engine: p.Engine, Inspect: looking, Operator: p.Operator, Catalog: all, Recent: publishes, NewID: uuid.NewString})
 	watched := monitors.New(monitors.Options{Alarms: p.Alarms, Metrics: p.Metrics, Logs: p.Logs, Region: p.Config.Region, Account: p.Config.Account})
 	return operator.Handlers(operator.Options{

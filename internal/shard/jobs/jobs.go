@@ -125,7 +125,8 @@ type Module struct {
 	jobs   []*running    // in the order in which they began
 	worker Worker        // nil: no job is executed yet
 
-	observer Observer // set before Start
+	observer Observer           // set before Start
+	begin    func(start func()) // see Await; nil: at once
 }
 
 // New adds the module to a kernel. The sealer, for Purpose, seals the texts of jobs that may

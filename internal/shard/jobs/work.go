@@ -67,12 +67,16 @@ func (m *Module) Running() map[string]int {
 	return n
 }
 
-// Start begins to execute jobs, first those that were running when the last process ended.
-func (m *Module) Start(w Worker) { m.StartOnce(w, func(start func()) { start() }) }
+// Await has jobs of an earlier process executed only once begin calls start. Until then they can be
+// cancelled, and do nothing more. It must be called before Start.
+func (m *Module) Await(begin func(start func())) { m.begin = begin }
 
-// StartOnce is like Start, except that jobs of an earlier process are executed only once begin
-// calls start. Until then they can be cancelled, and do nothing more.
-func (m *Module) StartOnce(w Worker, begin func(start func())) {
+// Start begins to execute jobs, first those that were running when the last process ended.
+func (m *Module) Start(w Worker) {
+	begin := m.begin
+	if begin == nil {
+		begin = func(start func()) { start() }
+	}
 	var earlier []*running
 	m.shard.View(func() {
 		m.worker = w

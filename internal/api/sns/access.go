@@ -1,6 +1,7 @@
 package sns
 
 import (
+	"context"
 	"maps"
 	"slices"
 	"strings"
@@ -12,10 +13,10 @@ import (
 	"godwit.dev/godwit/internal/sms"
 )
 
-// access has the permissions that each operation requires. A batch requires those of its
+// required has the permissions that each operation requires. A batch requires those of its
 // single action. Source: actions, resources and condition keys for SNS, in the service
 // authorization reference.
-var access = map[string]api.Access{
+var required = map[string]api.Access{
 	"CreateTopic":             api.Needs(creating),
 	"ListTopics":              everyTopic("ListTopics"),
 	"DeleteTopic":             shared("DeleteTopic", func(in *DeleteTopicInput) string { return in.TopicArn }),
@@ -43,6 +44,33 @@ var access = map[string]api.Access{
 	"ListTagsForResource": api.Needs(func(call *api.Call, in *ListTagsForResourceInput) ([]authorize.Need, error) {
 		return onTopic(call, "ListTagsForResource", "ResourceArn", in.ResourceArn, false)
 	}),
+}
+
+// access is what each operation requires. Who subscribes to another account's topic owns the
+// subscription, and manages it as what is its own account's. Source: Unsubscribe and
+// SetSubscriptionAttributes in the SNS API reference.
+func (s *Service) access() map[string]api.Access {
+	all := maps.Clone(required)
+	for _, name := range []string{"Unsubscribe", "GetSubscriptionAttributes", "SetSubscriptionAttributes"} {
+		of := all[name]
+		all[name] = func(call *api.Call, in any) ([]authorize.Need, error) {
+			needs, err := of(call, in)
+			if err != nil || needs[0].Account == "" || needs[0].Account == call.Account {
+				return needs, err
+			}
+			if sub, err := arn.Parse(needs[0].Resource); err == nil && s.subscribed(context.Background(), call, sub) {
+				needs[0].Account = call.Account
+			}
+			return needs, nil
+		}
+	}
+	return all
+}
+
+// subscribed reports that a subscription is one of the caller's account.
+func (s *Service) subscribed(ctx context.Context, call *api.Call, sub arn.ARN) bool {
+	attributes, err := s.engine.SubscriptionAttributes(ctx, sub)
+	return err == nil && attributes["Owner"] == call.Account
 }
 
 // shared requires an action on a topic that the topic's policy can grant to other accounts.

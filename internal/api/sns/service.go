@@ -105,7 +105,7 @@ func New(o Options) *Service {
 
 // Operations are the operations that are implemented.
 func (s *Service) Operations() []api.Operation {
-	return slices.Concat(platforms.Operations(s.engine), s.textOperations(), api.Guarded(access, []api.Operation{
+	return slices.Concat(platforms.Operations(s.engine), s.textOperations(), api.Guarded(s.access(), []api.Operation{
 		api.Op("CreateTopic", s.createTopic),
 		api.Op("DeleteTopic", s.deleteTopic),
 		api.Op("ListTopics", s.listTopics),

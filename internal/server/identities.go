@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"time"
 
+	"godwit.dev/godwit/internal/outgoing"
 	"godwit.dev/godwit/internal/publicnet"
 )
 
@@ -24,10 +25,10 @@ func identityWeb(deps Deps, trust *tls.Config, private bool) *http.Client {
 	if deps.World.Dial != nil {
 		dial = deps.World.Dial
 	}
-	transport := &http.Transport{
-		DialContext: dial, TLSClientConfig: trust.Clone(), MaxIdleConns: 4, IdleConnTimeout: most, ResponseHeaderTimeout: most,
+	transport := outgoing.New(&http.Transport{
+		DialContext: dial, TLSClientConfig: trust.Clone(), TLSHandshakeTimeout: most, MaxIdleConns: 4, IdleConnTimeout: most, ResponseHeaderTimeout: most,
 		MaxResponseHeaderBytes: 64 << 10,
-	}
+	})
 	deps.OnStop("identity providers' connections", func(context.Context) error {
 		transport.CloseIdleConnections()
 		return nil

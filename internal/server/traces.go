@@ -7,6 +7,7 @@ import (
 
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/config"
+	"godwit.dev/godwit/internal/outgoing"
 	"godwit.dev/godwit/internal/server/secret"
 	"godwit.dev/godwit/internal/server/senders"
 	"godwit.dev/godwit/internal/tracing"
@@ -38,7 +39,7 @@ func (d *Deps) openTracing() error {
 		return err
 	}
 	// There is one request at a time to one host, whatever proxy the environment names.
-	transport := &http.Transport{TLSClientConfig: trust, MaxIdleConns: 1, ForceAttemptHTTP2: true}
+	transport := outgoing.New(&http.Transport{TLSClientConfig: trust, MaxIdleConns: 1, ForceAttemptHTTP2: true})
 	d.spans = otlp.New(otlp.Options{URL: to, Header: header, Transport: transport, Logger: d.Log, Jitter: clock.NewJitter(clock.RandomSeed())})
 	d.tracer = tracing.New(tracing.Options{Clock: d.Clock, Ratio: d.Config.Traces.Ratio, Processor: d.spans, Version: config.Version})
 	d.OnStop("traces", func(ctx context.Context) error {

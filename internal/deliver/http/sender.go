@@ -26,6 +26,7 @@ import (
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/deliver"
 	"godwit.dev/godwit/internal/limit"
+	"godwit.dev/godwit/internal/outgoing"
 	"godwit.dev/godwit/internal/publicnet"
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/topic/retry"
@@ -75,7 +76,7 @@ const (
 
 // Sender makes attempts over HTTP. It implements deliver.Sender.
 type Sender struct {
-	transport  *http.Transport
+	transport  *outgoing.Transport
 	retry429   bool
 	retryAfter bool
 }
@@ -84,9 +85,8 @@ var _ deliver.Sender = (*Sender)(nil)
 
 // New makes a sender.
 func New(o Options) *Sender {
-	// Attempts have a deadline; keep-alive probes are not needed.
-	dialer := &net.Dialer{KeepAlive: -1, Resolver: o.resolver}
-	dialer.Control = publicnet.Guard{AllowPrivate: o.AllowPrivate, Own: o.Own}.Control
+	dialer := outgoing.Dialer(publicnet.Guard{AllowPrivate: o.AllowPrivate, Own: o.Own}.Control)
+	dialer.Resolver = o.resolver
 	dial := dialer.DialContext
 	if o.Dial != nil {
 		dial = o.Dial
@@ -97,13 +97,13 @@ func New(o Options) *Sender {
 	}
 	return &Sender{
 		retry429: o.Retry429, retryAfter: o.RetryAfter,
-		transport: &http.Transport{
+		transport: outgoing.New(&http.Transport{
 			DialContext: o.Connections.Dial(dial), TLSClientConfig: o.TLS.Clone(), DisableCompression: true,
 			MaxIdleConns: maxIdle(o.Connections), MaxIdleConnsPerHost: idle, IdleConnTimeout: idleTime,
 			MaxResponseHeaderBytes: headerLimit,
 			ForceAttemptHTTP2:      true, // a custom dialer would disable it
 			HTTP2:                  &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout},
-		},
+		}),
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -21,6 +22,7 @@ import (
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/deliver"
 	"godwit.dev/godwit/internal/deliver/sendertest"
+	"godwit.dev/godwit/internal/limit"
 	"godwit.dev/godwit/internal/publicnet"
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/topic"
@@ -365,5 +367,41 @@ func TestHost(t *testing.T) {
 		if got := s.Host(endpoint); got != want {
 			t.Errorf("%s: %q, want %q", endpoint, got, want)
 		}
+	}
+}
+
+func TestSilentEndpointKeepsNoConnection(t *testing.T) {
+	for _, tt := range []struct{ name, scheme, answer string }{
+		{"a handshake without an answer", "https", ""},
+		{"another protocol", "http", "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				slots := limit.NewSlots("connections", 3)
+				s := newSender(t, Options{Connections: slots, Dial: func(context.Context, string, string) (net.Conn, error) {
+					client, server := net.Pipe()
+					go func() {
+						if tt.answer != "" {
+							_, _ = http.ReadRequest(bufio.NewReader(server))
+							_, _ = io.WriteString(server, tt.answer)
+						}
+						_, _ = io.Copy(io.Discard, server) // until the sender closes it
+					}()
+					return client, nil
+				}})
+				for range slots.Len() {
+					ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+					r := sendertest.Request(sendertest.Target{Protocol: topic.HTTP, Endpoint: tt.scheme + "://endpoint.example/"})
+					if out := s.Send(ctx, r); out.Class != deliver.ServerError {
+						t.Errorf("the outcome is %+v, want a server-side error", out)
+					}
+					cancel()
+				}
+				time.Sleep(time.Minute)
+				if n := slots.Stats().Used; n != 0 {
+					t.Errorf("%d connections are open after their attempts", n)
+				}
+			})
+		})
 	}
 }

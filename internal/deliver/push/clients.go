@@ -6,7 +6,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"io"
-	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -17,6 +16,7 @@ import (
 
 	"godwit.dev/godwit/internal/deliver"
 	"godwit.dev/godwit/internal/limit"
+	"godwit.dev/godwit/internal/outgoing"
 	"godwit.dev/godwit/internal/publicnet"
 	"godwit.dev/godwit/internal/shard"
 )
@@ -41,8 +41,10 @@ const (
 	idleTime    = 5 * time.Minute
 	pingAfter   = 5 * time.Second
 	pingTimeout = 3 * time.Second
-	headerLimit = 64 << 10
-	bodyLimit   = 64 << 10
+	// All pushes to a platform wait for its one connection.
+	handshakeTime = 10 * time.Second
+	headerLimit   = 64 << 10
+	bodyLimit     = 64 << 10
 )
 
 // client has an application's credentials for its platform, and its connections.
@@ -55,9 +57,7 @@ type client struct {
 
 // client makes an HTTP/2 client that does not follow redirects.
 func (o Connections) client(certificate *tls.Certificate) *http.Client {
-	dialer := &net.Dialer{KeepAlive: -1}
-	dialer.Control = publicnet.Guard{AllowPrivate: o.AllowPrivate, Own: o.Own}.Control
-	dial := dialer.DialContext
+	dial := outgoing.Dialer(publicnet.Guard{AllowPrivate: o.AllowPrivate, Own: o.Own}.Control).DialContext
 	if o.Dial != nil {
 		dial = o.Dial
 	}
@@ -69,12 +69,12 @@ func (o Connections) client(certificate *tls.Certificate) *http.Client {
 		secured.Certificates = []tls.Certificate{*certificate}
 	}
 	return &http.Client{
-		Transport: &http.Transport{
+		Transport: outgoing.New(&http.Transport{
 			DialContext: o.Slots.Dial(dial), TLSClientConfig: secured, DisableCompression: true,
-			MaxConnsPerHost: 1, IdleConnTimeout: idleTime, MaxResponseHeaderBytes: headerLimit,
+			MaxConnsPerHost: 1, TLSHandshakeTimeout: handshakeTime, IdleConnTimeout: idleTime, MaxResponseHeaderBytes: headerLimit,
 			ForceAttemptHTTP2: true, // a custom dialer would disable it
 			HTTP2:             &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout},
-		},
+		}),
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }

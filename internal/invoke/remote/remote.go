@@ -18,6 +18,7 @@ import (
 	"godwit.dev/godwit/internal/function"
 	"godwit.dev/godwit/internal/invoke"
 	"godwit.dev/godwit/internal/limit"
+	"godwit.dev/godwit/internal/outgoing"
 	"godwit.dev/godwit/internal/publicnet"
 	"godwit.dev/godwit/internal/tracing"
 )
@@ -59,10 +60,10 @@ func New(o Options) *Runner {
 		dial = o.Dial
 	}
 	return &Runner{client: &http.Client{
-		Transport: &http.Transport{
+		Transport: outgoing.New(&http.Transport{
 			DialContext: o.Connections.Dial(dial), TLSHandshakeTimeout: connectTime, MaxResponseHeaderBytes: maxHead,
 			MaxIdleConnsPerHost: 64, MaxIdleConns: (o.Connections.Len() + 3) / 4, IdleConnTimeout: time.Minute, DisableCompression: true,
-		},
+		}),
 		// A redirect is not a function's answer.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}

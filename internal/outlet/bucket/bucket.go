@@ -16,6 +16,7 @@ import (
 	"github.com/minio/minio-go/v7/pkg/credentials"
 
 	"godwit.dev/godwit/internal/limit"
+	"godwit.dev/godwit/internal/outgoing"
 	"godwit.dev/godwit/internal/outlet"
 )
 
@@ -60,7 +61,7 @@ func New(o Options) (*Server, error) {
 		lookup = minio.BucketLookupPath
 	}
 	client, err := minio.New(o.Endpoint.Host, &minio.Options{
-		Creds: credentials.NewStaticV4(o.AccessKey, o.Secret, ""), Secure: o.Endpoint.Scheme == "https", Transport: transport,
+		Creds: credentials.NewStaticV4(o.AccessKey, o.Secret, ""), Secure: o.Endpoint.Scheme == "https", Transport: outgoing.New(transport),
 		Region: o.Region, BucketLookup: lookup, MaxRetries: 1,
 	})
 	if err != nil {

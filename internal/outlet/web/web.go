@@ -19,7 +19,7 @@ import (
 )
 
 // Endpoints posts over HTTP. It implements outlet.Endpoints. Redirects are not followed.
-type Endpoints struct{ Transport *http.Transport }
+type Endpoints struct{ Transport http.RoundTripper }
 
 var _ outlet.Endpoints = (*Endpoints)(nil)
 

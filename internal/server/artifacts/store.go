@@ -8,12 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/limit"
+	"godwit.dev/godwit/internal/outgoing"
 	"godwit.dev/godwit/internal/outlet"
 	"godwit.dev/godwit/internal/outlet/bucket"
 	"godwit.dev/godwit/internal/publicnet"
@@ -47,8 +47,7 @@ func Open(o Options) (*Store, error) {
 	}
 	dial := o.Dial
 	if dial == nil { // the operator has named the endpoint, wherever it is
-		dialer := &net.Dialer{KeepAlive: -1, Control: publicnet.Guard{AllowPrivate: true, Own: o.Own}.Control}
-		dial = dialer.DialContext
+		dial = outgoing.Dialer(publicnet.Guard{AllowPrivate: true, Own: o.Own}.Control).DialContext
 	}
 	s := bucket.Options{
 		Endpoint: endpoint, Region: a.Region, PathStyle: !a.HostStyle, Dial: dial, Transport: &http.Transport{TLSClientConfig: o.Trust.Clone()},

@@ -8,12 +8,12 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/ingest"
 	"godwit.dev/godwit/internal/limit"
+	"godwit.dev/godwit/internal/outgoing"
 	"godwit.dev/godwit/internal/publicnet"
 	"godwit.dev/godwit/internal/shard/sources"
 	"godwit.dev/godwit/internal/wire"
@@ -44,9 +44,9 @@ func Open(o Options) http.Handler {
 
 // fetching gets what SNS names: without redirects, and from nowhere that endpoints may not be.
 func fetching(o Options) func(ctx context.Context, address string, most int64) ([]byte, error) {
-	dialer := &net.Dialer{Control: publicnet.Guard{AllowPrivate: o.Config.AllowPrivateEndpoints, Own: o.Own}.Control}
+	dial := outgoing.Dialer(publicnet.Guard{AllowPrivate: o.Config.AllowPrivateEndpoints, Own: o.Own}.Control).DialContext
 	client := &http.Client{
-		Transport:     &http.Transport{DialContext: dialer.DialContext, TLSClientConfig: o.Trust.Clone(), DisableKeepAlives: true},
+		Transport:     outgoing.New(&http.Transport{DialContext: dial, TLSClientConfig: o.Trust.Clone(), DisableKeepAlives: true}),
 		CheckRedirect: func(*http.Request, []*http.Request) error { return errors.New("redirects are not followed") },
 	}
 	return func(ctx context.Context, address string, most int64) ([]byte, error) {

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"time"
 
@@ -20,6 +19,7 @@ import (
 	"godwit.dev/godwit/internal/limit"
 	"godwit.dev/godwit/internal/monitor"
 	"godwit.dev/godwit/internal/monitor/metrics"
+	"godwit.dev/godwit/internal/outgoing"
 	"godwit.dev/godwit/internal/outlet"
 	"godwit.dev/godwit/internal/outlet/bucket"
 	"godwit.dev/godwit/internal/outlet/files"
@@ -76,15 +76,14 @@ func (s *Streaming) Start(o Options) error {
 	s.options = o
 	dial := o.Dial
 	if dial == nil {
-		dialer := &net.Dialer{KeepAlive: -1, Control: publicnet.Guard{AllowPrivate: o.Config.AllowPrivateEndpoints, Own: o.Own}.Control}
-		dial = dialer.DialContext
+		dial = outgoing.Dialer(publicnet.Guard{AllowPrivate: o.Config.AllowPrivateEndpoints, Own: o.Own}.Control).DialContext
 	}
 	dial = o.Connections.Dial(dial)
 	buckets, err := s.buckets(dial)
 	if err != nil {
 		return err
 	}
-	transport := &http.Transport{DialContext: dial, TLSClientConfig: o.Trust.Clone(), DisableCompression: true, IdleConnTimeout: 4 * time.Second, ForceAttemptHTTP2: true}
+	transport := outgoing.New(&http.Transport{DialContext: dial, TLSClientConfig: o.Trust.Clone(), DisableCompression: true, IdleConnTimeout: 4 * time.Second, ForceAttemptHTTP2: true})
 	s.close = append(s.close, transport.CloseIdleConnections)
 	out := outlet.New(outlet.Options{
 		Streams: whileOwned{s.Module, o.Owned}, Buckets: buckets, Endpoints: &web.Endpoints{Transport: transport}, Clock: o.Clock, Logger: o.Logger, Observe: s.attempted,

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
@@ -19,6 +18,7 @@ import (
 
 	"godwit.dev/godwit/internal/deliver"
 	smssender "godwit.dev/godwit/internal/deliver/sms"
+	"godwit.dev/godwit/internal/outgoing"
 	"godwit.dev/godwit/internal/publicnet"
 	"godwit.dev/godwit/internal/sms"
 )
@@ -58,12 +58,11 @@ func New(o Options) (*Gateway, error) {
 	if err != nil {
 		return nil, err
 	}
-	dialer := &net.Dialer{KeepAlive: -1, Control: o.Guard.Control}
 	g := &Gateway{template: o.Template, address: address, body: body, received: o.Received, receipt: o.Receipt, client: &http.Client{
-		Transport: &http.Transport{
-			DialContext: dialer.DialContext, TLSClientConfig: o.TLS.Clone(), ForceAttemptHTTP2: true,
+		Transport: outgoing.New(&http.Transport{
+			DialContext: outgoing.Dialer(o.Guard.Control).DialContext, TLSClientConfig: o.TLS.Clone(), ForceAttemptHTTP2: true,
 			MaxIdleConnsPerHost: 50, IdleConnTimeout: 4 * time.Second, MaxResponseHeaderBytes: answerLimit,
-		},
+		}),
 		// A redirect would send credentials to a host that the operator did not configure.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}

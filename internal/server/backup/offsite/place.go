@@ -31,6 +31,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/config"
+	"godwit.dev/godwit/internal/outgoing"
 	"godwit.dev/godwit/internal/outlet"
 	"godwit.dev/godwit/internal/outlet/bucket"
 	"godwit.dev/godwit/internal/server/backup"
@@ -72,7 +73,7 @@ func (s *Server) Open() (p Place, close func(), err error) {
 		return p, nil, fmt.Errorf("the endpoint of S3: %w", err)
 	}
 	o := bucket.Options{
-		Endpoint: endpoint, Region: s.Region, PathStyle: !s.HostStyle, Dial: (&net.Dialer{}).DialContext,
+		Endpoint: endpoint, Region: s.Region, PathStyle: !s.HostStyle, Dial: (&net.Dialer{Timeout: outgoing.ConnectTime}).DialContext,
 		Transport: &http.Transport{TLSClientConfig: s.Trust.Clone()},
 	}
 	if s.Credentials != "" {

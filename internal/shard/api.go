@@ -159,9 +159,10 @@ const (
 
 // The reasons for which one delivery or message cannot be acted on: as in backlog and transfer.
 var (
-	ErrUnderWay   = backlog.ErrUnderWay
-	ErrNoDelivery = backlog.ErrNoDelivery
-	ErrPicked     = transfer.ErrPicked
-	ErrNoMessage  = transfer.ErrNoMessage
-	ErrNoOrigin   = transfer.ErrNoOrigin
+	ErrUnderWay       = backlog.ErrUnderWay
+	ErrNoDelivery     = backlog.ErrNoDelivery
+	ErrPicked         = transfer.ErrPicked
+	ErrNoMessage      = transfer.ErrNoMessage
+	ErrQueueMadeAgain = transfer.ErrQueueMadeAgain
+	ErrNoOrigin       = transfer.ErrNoOrigin
 )

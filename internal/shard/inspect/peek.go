@@ -49,12 +49,13 @@ type Place struct {
 type Message struct {
 	*message.Message
 	Place
-	State     State
-	Available int64 // epoch milliseconds: when a delayed one, or one in flight, can be received; 0: now
-	Receives  int   // including those in queues that it was moved here from
-	First     int64 // epoch milliseconds of the first receive; 0: none
-	Encrypted bool
-	Refused   error // why it is not decrypted; nil: it is, or was not encrypted
+	Incarnation layout.Incarnation // of its queue
+	State       State
+	Available   int64 // epoch milliseconds: when a delayed one, or one in flight, can be received; 0: now
+	Receives    int   // including those in queues that it was moved here from
+	First       int64 // epoch milliseconds of the first receive; 0: none
+	Encrypted   bool
+	Refused     error // why it is not decrypted; nil: it is, or was not encrypted
 }
 
 // Query selects messages.
@@ -157,10 +158,13 @@ func (i *Inspector) Scan(ctx context.Context, q Query) (*Found, error) {
 	return found, err
 }
 
-// At reads one message, and the origin of its queue's sequence numbers. Errors:
-// QueueDoesNotExist; ErrNone.
-func (i *Inspector) At(ctx context.Context, a arn.ARN, at Place, who *caller.Caller) (m Message, origin uint64, err error) {
+// At reads one message of a queue of an incarnation, of any if that is 0, and the origin of the
+// queue's sequence numbers. Errors: QueueDoesNotExist; ErrNone.
+func (i *Inspector) At(ctx context.Context, a arn.ARN, of layout.Incarnation, at Place, who *caller.Caller) (m Message, origin uint64, err error) {
 	t, found, err := i.open(ctx, a)
+	if err == nil && of != 0 && of != t.incarnation {
+		err = ErrNone
+	}
 	if err != nil {
 		return m, 0, err
 	}
@@ -435,7 +439,7 @@ func (sc *scan) takeOne(c candidate, leases map[uint64]lease) error {
 		sc.found.Unreadable++
 		return nil //nolint:nilerr // it is counted
 	}
-	out := Message{Message: m, Place: c.Place, State: Visible, Receives: int(m.Receives), First: m.FirstReceived, Encrypted: m.Cipher != nil}
+	out := Message{Message: m, Place: c.Place, Incarnation: sc.t.incarnation, State: Visible, Receives: int(m.Receives), First: m.FirstReceived, Encrypted: m.Cipher != nil}
 	if sc.q.Group != "" && m.Group != sc.q.Group {
 		return nil
 	}

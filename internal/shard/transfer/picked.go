@@ -27,10 +27,13 @@ type Picked struct {
 func (sh *Shard) from(a arn.ARN, p Picked) (*queues.Queue, error) {
 	qs, err := sh.Lookup(a)
 	if err == nil && p.Incarnation != 0 && qs.Incarnation != p.Incarnation {
-		err = queues.ErrNoQueue
+		err = ErrQueueMadeAgain
 	}
 	return qs, err
 }
+
+// ErrQueueMadeAgain refuses what was picked in an earlier queue of the name, or before a purge.
+var ErrQueueMadeAgain = fault.NewRule(fault.QueueDoesNotExist, "transfer: the queue is another one of the name")
 
 // ErrPicked refuses to move or delete a message that is in flight.
 var ErrPicked = fault.NewRule(fault.ResourceInUse, "transfer: the message is in flight")

@@ -2,6 +2,7 @@ package jobs_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"testing"
 
@@ -20,7 +21,7 @@ func TestQueueMadeAgain(t *testing.T) {
 	n := open(t, memory.New(), nil)
 	defer n.Close()
 	work, other := shardtest.QueueARN("work"), shardtest.QueueARN("other")
-	fill := func() (places []string, found *inspect.Found) {
+	fill := func() (places, named []string, found *inspect.Found) {
 		t.Helper()
 		if err := n.CreateQueue(ctx, queues.QueueSpec{ARN: work}); err != nil {
 			t.Fatal(err)
@@ -35,18 +36,20 @@ func TestQueueMadeAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, m := range found.Messages {
-			places = append(places, messages.Position(m.Place))
+			places = append(places, fmt.Sprintf("%d-%d", m.Lane, m.Sequence)) // as versions before named them
+			named = append(named, messages.Position(&m))
 		}
-		return places, found
+		return places, named, found
 	}
 	if err := n.CreateQueue(ctx, queues.QueueSpec{ARN: other}); err != nil {
 		t.Fatal(err)
 	}
-	before, found := fill()
+	before, named, found := fill()
 	if err := n.DeleteQueue(ctx, work); err != nil {
 		t.Fatal(err)
 	}
-	if after, _ := fill(); !slices.Equal(before, after) {
+	after, _, again := fill()
+	if !slices.Equal(before, after) {
 		t.Fatalf("the messages are at %v, and were at %v", after, before)
 	}
 	for id, spec := range map[string]kept.Spec{
@@ -60,6 +63,17 @@ func TestQueueMadeAgain(t *testing.T) {
 		n.AwaitIdle()
 		if job, err := n.jobs.Get(id); err != nil || job.State != kept.Failed || job.Done > 0 || n.held(t, "work") != 3 {
 			t.Errorf("%+v of another queue: %+v, %v; %d messages are left", spec, job, err, n.held(t, "work"))
+		}
+	}
+	// What was named in the queue before is gone, also for a job on the queue of now.
+	for id, spec := range map[string]kept.Spec{"e": {Kind: "delete"}, "f": {Kind: "redrive", To: other.String()}} {
+		spec.ID, spec.Resource, spec.Where.IDs, spec.Before, spec.Incarnation = id, work.String(), named, again.End, uint64(again.Incarnation)
+		if _, err := n.jobs.Create(spec); err != nil {
+			t.Fatal(err)
+		}
+		n.AwaitIdle()
+		if job, err := n.jobs.Get(id); err != nil || job.State != kept.Completed || job.Done > 0 || job.Skipped != 3 || n.held(t, "work") != 3 {
+			t.Errorf("%+v of what was named before: %+v, %v; %d messages are left", spec, job, err, n.held(t, "work"))
 		}
 	}
 }

@@ -79,7 +79,7 @@ func (j *Jobs) scanMessages(ctx context.Context, job *jobs.Job, from string, lim
 		if m.Sequence >= job.Before || !within(&job.Where, m.Sent) || picked != nil && !picked(m) {
 			return false
 		}
-		take(messages.Position(m.Place))
+		take(messages.Position(m))
 		return limit > 0
 	}
 	found, err := j.Inspect.Scan(ctx, q)
@@ -180,11 +180,16 @@ func (j *Jobs) Do(ctx context.Context, job *jobs.Job, id string, _ bool) (o jobs
 	case drop:
 		_, wait, err = j.Operator.BeginDrop(ctx, resource(job), id)
 	default:
-		var p inspect.Place
-		if p, err = messages.ReadPosition(id); err != nil {
+		var picked shard.Picked
+		if picked, err = messages.ReadPosition(id); err != nil {
 			return jobs.Skipped, wait, err
 		}
-		picked := shard.Picked{Lane: p.Lane, Sequence: p.Sequence, Incarnation: layout.Incarnation(job.Incarnation)}
+		if of := layout.Incarnation(job.Incarnation); of != 0 {
+			if picked.Incarnation != 0 && picked.Incarnation != of {
+				return jobs.Gone, wait, errors.New(rest.Text(shard.ErrQueueMadeAgain))
+			}
+			picked.Incarnation = of
+		}
 		if job.Kind == remove {
 			wait, err = j.Engine.DeletePicked(ctx, resource(job), picked)
 		} else {

@@ -65,7 +65,7 @@ func (m *Messages) DeadLetters(ctx context.Context, c *rest.Call, in *ListDeadLe
 		}
 		g := groups[key]
 		if g == nil {
-			g = &DeadLetterGroup{From: key.From, Kind: key.Kind, Cause: key.Cause, Position: Position(m.Place)}
+			g = &DeadLetterGroup{From: key.From, Kind: key.Kind, Cause: key.Cause, Position: Position(m)}
 			groups[key] = g
 		}
 		g.Count++
@@ -142,8 +142,8 @@ func (m *Messages) Redrive(ctx context.Context, c *rest.Call, in *RedriveMessage
 			return nil, rest.BadRequest("to: both queues have to be FIFO queues, or none")
 		}
 	}
-	return m.each(ctx, in.ARN, in.Positions, func(p inspect.Place) (func(), error) {
-		return m.Engine.MovePicked(ctx, from, to, shard.Picked{Lane: p.Lane, Sequence: p.Sequence}, c.Caller)
+	return m.each(ctx, from, in.Positions, func(p shard.Picked) (func(), error) {
+		return m.Engine.MovePicked(ctx, from, to, p, c.Caller)
 	})
 }
 
@@ -153,21 +153,21 @@ func (m *Messages) Delete(ctx context.Context, _ *rest.Call, in *DeleteMessages)
 	if err != nil {
 		return nil, err
 	}
-	return m.each(ctx, in.ARN, in.Positions, func(p inspect.Place) (func(), error) {
-		return m.Engine.DeletePicked(ctx, from, shard.Picked{Lane: p.Lane, Sequence: p.Sequence})
+	return m.each(ctx, from, in.Positions, func(p shard.Picked) (func(), error) {
+		return m.Engine.DeletePicked(ctx, from, p)
 	})
 }
 
 // each applies an action to messages, and then waits until all are durable.
-func (m *Messages) each(ctx context.Context, queue string, positions []string, do func(inspect.Place) (wait func(), err error)) (*Handled, error) {
-	places := make([]inspect.Place, len(positions))
+func (m *Messages) each(ctx context.Context, queue arn.ARN, positions []string, do func(shard.Picked) (wait func(), err error)) (*Handled, error) {
+	places := make([]shard.Picked, len(positions))
 	for i, at := range positions {
 		var err error
 		if places[i], err = ReadPosition(at); err != nil {
 			return nil, err
 		}
 	}
-	if _, err := m.Catalog.GetQueue(ctx, nil, &catalog.OneQueue{ARN: queue}); err != nil {
+	if _, err := m.Engine.QueueInfo(ctx, queue); err != nil {
 		return nil, err
 	}
 	out := &Handled{Results: make([]OneResult, len(positions))}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
@@ -148,11 +149,11 @@ func (m *Messages) Get(ctx context.Context, c *rest.Call, in *OneMessage) (*Mess
 	if err != nil {
 		return nil, err
 	}
-	place, err := ReadPosition(in.Position)
+	at, err := ReadPosition(in.Position)
 	if err != nil {
 		return nil, err
 	}
-	found, origin, err := m.Inspect.At(ctx, queue, place, c.Caller)
+	found, origin, err := m.Inspect.At(ctx, queue, at.Incarnation, inspect.Place{Lane: at.Lane, Sequence: at.Sequence}, c.Caller)
 	if err != nil {
 		return nil, err
 	}
@@ -212,7 +213,7 @@ func hasAttribute(all []message.Attribute, search []byte) bool {
 
 func shown(m *inspect.Message, origin uint64, fifo bool, most int) Message {
 	out := Message{
-		Position: Position(m.Place), MessageID: m.ID.String(), SentAt: clock.Time(m.Sent), State: string(m.State),
+		Position: Position(m), MessageID: m.ID.String(), SentAt: clock.Time(m.Sent), State: string(m.State),
 		Receives: m.Receives, Group: rest.Optional(m.Group), Deduplication: rest.Optional(m.Dedup), Sender: m.Sender, Trace: rest.Optional(m.Trace),
 		SizeBytes: m.Size(), Encrypted: m.Encrypted, Unsigned: m.Unsigned != nil, Attributes: shownAttributes(m.Attributes), DeadLetter: deathOf(m),
 	}
@@ -320,23 +321,29 @@ func moment(milliseconds int64) *time.Time {
 	return &t
 }
 
-// Position encodes a position for the API.
-func Position(p inspect.Place) string {
-	return strconv.FormatUint(uint64(p.Lane), 10) + "-" + strconv.FormatUint(p.Sequence, 10)
+// Position encodes where a message is for the API: with the incarnation of its queue, as another
+// queue of the name has other messages in the same places.
+func Position(m *inspect.Message) string {
+	return fmt.Sprintf("%d-%d-%d", m.Lane, m.Sequence, m.Incarnation)
 }
 
-// ReadPosition decodes the result of Position.
-func ReadPosition(s string) (p inspect.Place, err error) {
-	lane, sequence, _ := strings.Cut(s, "-")
-	l, err := strconv.ParseUint(lane, 10, 64)
-	if err == nil {
-		p.Sequence, err = strconv.ParseUint(sequence, 10, 64)
+// ReadPosition decodes the result of Position. Those of versions before, which are in their jobs,
+// have no incarnation.
+func ReadPosition(s string) (p shard.Picked, err error) {
+	parts := strings.Split(s, "-")
+	var numbers [3]uint64
+	if len(parts) < 2 || len(parts) > len(numbers) {
+		return p, errPosition
 	}
-	if p.Lane = layout.Lane(l); err != nil {
-		return p, rest.BadRequest("position: it is none of a message")
+	for i, part := range parts {
+		if numbers[i], err = strconv.ParseUint(part, 10, 64); err != nil {
+			return p, errPosition
+		}
 	}
-	return p, nil
+	return shard.Picked{Lane: layout.Lane(numbers[0]), Sequence: numbers[1], Incarnation: layout.Incarnation(numbers[2])}, nil
 }
+
+var errPosition = rest.BadRequest("position: it is none of a message")
 
 func readCursor(s string) (c inspect.Cursor, err error) {
 	if s == "" {

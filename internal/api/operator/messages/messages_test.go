@@ -88,10 +88,67 @@ func TestList(t *testing.T) {
 			t.Errorf("%+v is answered %+v", in, page)
 		}
 	}
-	for _, position := range []string{"", "1", "1-", "-1", "a-b", "1-2-3", "99999999999999999999-1"} {
+	for _, position := range []string{"", "1", "1-", "-1", "a-b", "1-2-x", "1-2-3-4", "1-2-99", "99999999999999999999-1"} {
 		if _, err := m.Get(t.Context(), &rest.Call{}, &OneMessage{ARN: q, Position: position}); err == nil {
 			t.Errorf("there is a message at %q", position)
 		}
+	}
+}
+
+// A position names a message of the queue that it was listed in: a queue that was deleted and made
+// again, or purged, has other messages in the same places.
+func TestPositionsOfAQueueMadeAgain(t *testing.T) {
+	for name, end := range map[string]func(m *Messages) error{
+		"made again": func(m *Messages) error {
+			if err := m.Engine.DeleteQueue(t.Context(), shardtest.QueueARN("orders")); err != nil {
+				return err
+			}
+			return m.Engine.CreateQueue(t.Context(), queues.QueueSpec{ARN: shardtest.QueueARN("orders")})
+		},
+		"purged": func(m *Messages) error { return m.Engine.PurgeQueue(t.Context(), shardtest.QueueARN("orders")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := open(t)
+			q, other := m.queue(t, "orders", nil), m.queue(t, "other", nil)
+			list := func() (positions []string) {
+				page, err := m.List(t.Context(), &rest.Call{}, &ListMessages{ARN: q, Limit: 10})
+				if err != nil {
+					t.Fatal(err)
+				}
+				for i := range page.Messages {
+					positions = append(positions, page.Messages[i].Position)
+				}
+				return positions
+			}
+			m.send(t, "orders", 1, "old")
+			old := list()
+			if err := end(m); err != nil {
+				t.Fatal(err)
+			}
+			m.send(t, "orders", 2, "new")
+			for what, do := range map[string]func() (*Handled, error){
+				"deleted": func() (*Handled, error) {
+					return m.Delete(t.Context(), &rest.Call{}, &DeleteMessages{ARN: q, Positions: old})
+				},
+				"moved": func() (*Handled, error) {
+					return m.Redrive(t.Context(), &rest.Call{}, &RedriveMessages{ARN: q, Positions: old, To: other})
+				},
+			} {
+				if h, err := do(); err != nil || h.Done != 0 || len(h.Results) != 1 || h.Results[0].Error == nil || *h.Results[0].Error != "The message does not exist any more." {
+					t.Errorf("%s: %+v, %v", what, h, err)
+				}
+			}
+			if _, err := m.Get(t.Context(), &rest.Call{}, &OneMessage{ARN: q, Position: old[0]}); err == nil {
+				t.Error("an old position shows a new message")
+			}
+			now := list()
+			if len(now) != 1 {
+				t.Fatalf("%d messages are left, want the new one", len(now))
+			}
+			if h, err := m.Delete(t.Context(), &rest.Call{}, &DeleteMessages{ARN: q, Positions: now}); err != nil || h.Done != 1 || len(list()) != 0 {
+				t.Errorf("by its own position: %+v, %v", h, err)
+			}
+		})
 	}
 }
 

@@ -68,7 +68,6 @@ type Sessions struct {
 
 type entry struct {
 	owner       string // all sessions of an owner can be ended together
-	arn         string
 	again       func() (*caller.Caller, error)
 	csrf        string
 	began, used time.Time
@@ -90,19 +89,19 @@ func secret() string {
 // Open begins a session of the caller that has signed the request, and sets the cookie.
 func (s *Sessions) Open(w http.ResponseWriter, r *http.Request, who *caller.Caller) {
 	accessKey := who.AccessKey
-	s.OpenAs(w, r, who.ARN, who.ARN, func() (*caller.Caller, error) { return s.o.Key(accessKey) })
+	// The ARN would be another one after a rename, and then that of whoever takes the name.
+	s.OpenAs(w, r, who.Account+" "+who.ID, func() (*caller.Caller, error) { return s.o.Key(accessKey) })
 }
 
-// OpenAs begins a session of a caller with an ARN, and sets the cookie. All sessions of an
-// owner can be ended together. again returns the caller for each request, and an error once
-// there is none any more.
-func (s *Sessions) OpenAs(w http.ResponseWriter, r *http.Request, owner, arn string, again func() (*caller.Caller, error)) {
+// OpenAs begins a session, and sets the cookie. All sessions of an owner can be ended together.
+// again returns the caller for each request, and an error once there is none any more.
+func (s *Sessions) OpenAs(w http.ResponseWriter, r *http.Request, owner string, again func() (*caller.Caller, error)) {
 	now := s.o.Clock.Now()
 	token := secret()
 	ctx, end := context.WithCancel(context.Background())
 	s.mu.Lock()
 	s.makeRoom(owner, now)
-	s.open[sha256.Sum256([]byte(token))] = &entry{owner: owner, arn: arn, again: again, csrf: secret(), began: now, used: now, ctx: ctx, end: end}
+	s.open[sha256.Sum256([]byte(token))] = &entry{owner: owner, again: again, csrf: secret(), began: now, used: now, ctx: ctx, end: end}
 	s.mu.Unlock()
 	http.SetCookie(w, s.cookie(r, token, int(Total.Seconds())))
 }
@@ -256,25 +255,32 @@ func (s *Sessions) Use(r *http.Request) error {
 
 // Standing is the state of a session, for its browser.
 type Standing struct {
-	User      string // its ARN
+	User      string // its ARN at present
 	CSRF      string
 	ExpiresAt time.Time // without further activity
 }
 
 // Standing returns the state of the request's session, which is not activity; ok is false if
-// there is none.
+// there is none, or if it would be over with the next request.
 func (s *Sessions) Standing(r *http.Request) (st Standing, ok bool) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	_, e, err := s.find(r)
+	var expires time.Time
+	if err == nil {
+		expires = e.used.Add(Idle)
+		if last := e.began.Add(Total); last.Before(expires) {
+			expires = last
+		}
+	}
+	s.mu.Unlock()
 	if err != nil {
 		return Standing{}, false
 	}
-	expires := e.used.Add(Idle)
-	if last := e.began.Add(Total); last.Before(expires) {
-		expires = last
+	who, err := e.again()
+	if err != nil {
+		return Standing{}, false
 	}
-	return Standing{User: e.arn, CSRF: e.csrf, ExpiresAt: expires}, true
+	return Standing{User: who.ARN, CSRF: e.csrf, ExpiresAt: expires}, true
 }
 
 // End ends the request's session, or all of its caller, and deletes the cookie. It fails as

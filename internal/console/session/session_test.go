@@ -34,8 +34,8 @@ type world struct {
 
 func newWorld(t *testing.T, secure bool) *world {
 	w := &world{t: t, clock: &moved{now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}, keys: map[string]*caller.Caller{
-		"AKIAANN": {Kind: caller.User, ARN: "arn:aws:iam::000000000000:user/ann", AccessKey: "AKIAANN"},
-		"AKIABOB": {Kind: caller.User, ARN: "arn:aws:iam::000000000000:user/bob", AccessKey: "AKIABOB"},
+		"AKIAANN": {Kind: caller.User, Account: "000000000000", ID: "AIDAANN", ARN: "arn:aws:iam::000000000000:user/ann", AccessKey: "AKIAANN"},
+		"AKIABOB": {Kind: caller.User, Account: "000000000000", ID: "AIDABOB", ARN: "arn:aws:iam::000000000000:user/bob", AccessKey: "AKIABOB"},
 	}}
 	w.sessions = New(Options{Clock: w.clock, Secure: secure, Key: func(accessKey string) (*caller.Caller, error) {
 		if who := w.keys[accessKey]; who != nil {
@@ -280,6 +280,28 @@ func TestSignOut(t *testing.T) {
 	if status, _, _ := there.ask("POST", EndPath, `{"everywhere":`, CSRFHeader, "x"); status != http.StatusBadRequest {
 		t.Error(status)
 	}
+}
+
+// A renamed user is the same one, and whoever has the name then is another.
+func TestSignOutAfterARename(t *testing.T) {
+	w := newWorld(t, false)
+	before := w.signIn("AKIAANN")
+	renamed := *w.keys["AKIAANN"]
+	renamed.ARN = "arn:aws:iam::000000000000:user/anna"
+	w.keys["AKIAANN"] = &renamed
+	if _, st, _ := before.ask("GET", Path, ""); st.User != renamed.ARN {
+		t.Errorf("the session is said to be of %s", st.User)
+	}
+	w.keys["AKIANEW"] = &caller.Caller{Kind: caller.User, Account: "000000000000", ID: "AIDANEW", ARN: "arn:aws:iam::000000000000:user/ann", AccessKey: "AKIANEW"}
+	other, after := w.signIn("AKIANEW"), w.signIn("AKIAANN")
+	if status, _, _ := other.ask("POST", EndPath, `{"everywhere":true}`, CSRFHeader, other.csrf); status != 200 {
+		t.Error(status)
+	}
+	before.wants(nil, "GET")
+	if status, _, _ := after.ask("POST", EndPath, `{"everywhere":true}`, CSRFHeader, after.csrf); status != 200 {
+		t.Error(status)
+	}
+	before.wants(ErrOver, "GET")
 }
 
 // There is a bound of sessions, and nobody's fill up those of others.

@@ -81,7 +81,7 @@ type Options struct {
 	// there is no such role.
 	Role func(role, session string) *caller.Caller
 	// Open begins a session, as session.Sessions.OpenAs does.
-	Open func(w http.ResponseWriter, r *http.Request, owner, arn string, again func() (*caller.Caller, error))
+	Open func(w http.ResponseWriter, r *http.Request, owner string, again func() (*caller.Caller, error))
 	// Note records a sign-in, or its error.
 	Note   func(r *http.Request, who *caller.Caller, refusal error)
 	Logger *slog.Logger
@@ -299,7 +299,7 @@ func (s *SignOn) callback(w http.ResponseWriter, r *http.Request) {
 	}
 	role, session, id := roleName(who), who.Name, who.RoleID
 	claims, provider, source := who.Claims, who.Provider, who.SourceIdentity
-	s.Open(w, r, owner, who.ARN, func() (*caller.Caller, error) {
+	s.Open(w, r, owner, func() (*caller.Caller, error) {
 		now := s.Role(role, session)
 		if now == nil || now.RoleID != id { // also if the role was deleted and created again
 			return nil, errors.New("the role is gone")

@@ -151,11 +151,11 @@ func newConsole(t *testing.T) *console {
 			}
 			return &caller.Caller{Kind: caller.Session, Account: "000000000000", ARN: "arn:aws:sts::000000000000:assumed-role/" + role + "/" + session, Name: session, Role: "arn:aws:iam::000000000000:role/team/" + role, RoleID: c.roles[role]}
 		},
-		Open: func(_ http.ResponseWriter, _ *http.Request, owner, arn string, again func() (*caller.Caller, error)) {
+		Open: func(_ http.ResponseWriter, _ *http.Request, owner string, again func() (*caller.Caller, error)) {
 			c.owner, c.again = owner, again
 			who, err := again()
-			if err != nil || who.ARN != arn {
-				t.Errorf("a session of %s is of %v, %v", arn, who, err)
+			if err != nil {
+				t.Errorf("a session of nobody: %v", err)
 			}
 			c.opened = who
 		},

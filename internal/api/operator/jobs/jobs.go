@@ -51,14 +51,14 @@ var rights = map[string]string{
 	retry: "godwit:RetryDelivery", drop: "godwit:DropDelivery", redrive: "godwit:RedriveMessages", remove: "godwit:DeleteMessages",
 }
 
-// JobWhere is the condition of a job. Empty members match everything.
+// JobWhere is the condition of a job. Members that are not there match everything.
 type JobWhere struct {
-	Search string     `json:"search" max:"1024" doc:"Of messages: text in the body, or in an attribute's name or value, whatever its case."`
-	Cause  string     `json:"cause" max:"1024" doc:"Of dead letters the cause as it is; of deliveries text in how the last attempt went, whatever its case."`
-	From   string     `json:"from" max:"2048" doc:"Of dead letters: the queue or subscription that they come from, by ARN."`
-	IDs    []string   `json:"ids" max:"1000" doc:"Positions of messages, or ids of deliveries; then nothing else may be asked for."`
-	Since  *time.Time `json:"since" doc:"Sent or published then or later."`
-	Until  *time.Time `json:"until" doc:"Sent or published before."`
+	Search string     `json:"search" filled:"true" max:"1024" doc:"Of messages: text in the body, or in an attribute's name or value, whatever its case."`
+	Cause  string     `json:"cause" filled:"true" max:"1024" doc:"Of dead letters the cause as it is; of deliveries text in how the last attempt went, whatever its case."`
+	From   string     `json:"from" filled:"true" max:"2048" doc:"Of dead letters: the queue or subscription that they come from, by ARN."`
+	IDs    []string   `json:"ids" filled:"true" max:"1000" doc:"Positions of messages, or ids of deliveries; then nothing else may be asked for."`
+	Since  *time.Time `json:"since" filled:"true" doc:"Sent or published then or later."`
+	Until  *time.Time `json:"until" filled:"true" doc:"Sent or published before."`
 }
 
 // JobSpec specifies a job.
@@ -66,7 +66,7 @@ type JobSpec struct {
 	Kind  string   `json:"kind" required:"true" enum:"retry,drop,redrive,delete" doc:"retry and drop are about deliveries that wait, redrive and delete about messages."`
 	ARN   string   `json:"arn" required:"true" max:"2048" doc:"The queue's, or the subscription's."`
 	To    string   `json:"to" max:"2048" doc:"Of redrive: ARN of a queue. By default each message goes to where it came from."`
-	Where JobWhere `json:"where"`
+	Where JobWhere `json:"where" filled:"true"`
 }
 
 // CreateJob asks for a job.

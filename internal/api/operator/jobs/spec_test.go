@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -161,6 +163,27 @@ func TestPreview(t *testing.T) {
 		spec := jobs.JobSpec{Kind: "delete", ARN: std, Where: jobs.JobWhere{IDs: []string{"1"}}}
 		if _, err := j.Preview(t.Context(), &rest.Call{}, &jobs.PreviewJob{JobSpec: spec, Cursor: cursor}); err == nil {
 			t.Errorf("cursor %s is taken", cursor)
+		}
+	}
+}
+
+// A condition that is there and says nothing, as of a variable that is not set, is not one that is
+// true of everything.
+func TestEmptyConditions(t *testing.T) {
+	n, j := asked(t, 3)
+	mux := http.NewServeMux()
+	for pattern, h := range rest.Handlers([]rest.Operation{rest.Define(rest.Operation{Method: http.MethodPost, Path: "/jobs", Name: "CreateJob"}, j.Create)}, rest.Options{}) {
+		mux.Handle(pattern, h)
+	}
+	for _, where := range []string{
+		`null`, `{"ids":null}`, `{"ids":[]}`, `{"search":null}`, `{"search":""}`, `{"cause":""}`, `{"from":null}`, `{"since":null}`, `{"until":null}`,
+		`{"search":"x","search":null}`, `{"search":"x","Search":""}`, `{"Search":"x"}`, `{"search":"x"},"Where":{}`, `{"search":"x"},"where":{}`,
+	} {
+		w := httptest.NewRecorder()
+		mux.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/jobs", strings.NewReader(`{"kind":"delete","arn":"`+shardtest.QueueARN("std").String()+`","where":`+where+`}`)))
+		n.AwaitIdle()
+		if w.Code != http.StatusBadRequest || n.held(t, "std") != 3 {
+			t.Errorf("where %s: %d %s; %d messages are left", where, w.Code, w.Body, n.held(t, "std"))
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
@@ -64,9 +65,12 @@ func decode(w http.ResponseWriter, r *http.Request, op *Operation, in any) error
 }
 
 func body(w http.ResponseWriter, r *http.Request, in any) error {
-	decoder := json.NewDecoder(http.MaxBytesReader(w, r.Body, MaxBody))
+	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBody))
+	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()
-	err := decoder.Decode(in)
+	if err == nil {
+		err = decoder.Decode(in)
+	}
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
@@ -78,7 +82,7 @@ func body(w http.ResponseWriter, r *http.Request, in any) error {
 	case decoder.More():
 		return BadRequest("there is something behind the body's end")
 	}
-	return nil
+	return checkMembers(text, reflect.TypeOf(in))
 }
 
 // checkBody checks the members of a body by their tags.

@@ -22,7 +22,9 @@ type listed struct {
 func (l *listed) About() string { return "queue:" + l.Name }
 
 type selected struct {
-	IDs []string `json:"ids" max:"2"`
+	IDs  []string `json:"ids" max:"2"`
+	Text *string  `json:"text,omitempty" filled:"true"`
+	List []string `json:"list,omitempty" filled:"true"`
 }
 
 type made struct {
@@ -86,6 +88,14 @@ func TestInputs(t *testing.T) {
 		{"POST", "/make", `{"name":"q"}{}`, 400, "something behind the body's end"},
 		{"POST", "/make", `{"name":"q","limit":11}`, 400, "limit: want a number from 1 to 10"},
 		{"POST", "/make", `{"name":"q","mode":"burn"}`, 400, "mode: want one of move, delete"},
+		{"POST", "/make", `{"name":"q","name":"r"}`, 400, "name: it is given twice"},
+		{"POST", "/make", `{"name":"q","Name":"r"}`, 400, `unknown field \"Name\"`},
+		{"POST", "/make", `{"name":"q","of":{"IDs":["1"]}}`, 400, `unknown field \"IDs\"`},
+		{"POST", "/make", `{"name":"q","of":{"ids":["1"],"ids":[]}}`, 400, "ids: it is given twice"},
+		{"POST", "/make", `{"name":"q","of":{"text":null}}`, 400, "text: it is there and names nothing"},
+		{"POST", "/make", `{"name":"q","of":{"text":""}}`, 400, "text: it is there and names nothing"},
+		{"POST", "/make", `{"name":"q","of":{"list":[]}}`, 400, "list: it is there and names nothing"},
+		{"POST", "/make", `{"name":"q","of":{"list":["a"],"text":"b"}}`, 202, `"of":{"ids":null,"text":"b","list":["a"]}`},
 		{"POST", "/make?name=q", `{"name":"q"}`, 400, "members of the body"},
 		{"POST", "/make", `{"name":"` + strings.Repeat("x", rest.MaxBody) + `"}`, 413, "TooLarge"},
 	} {

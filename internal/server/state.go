@@ -171,7 +171,7 @@ func (s *state) openEngine(deps Deps, k *kernel.Kernel, sealing *seal.Keys, even
 	s.accounts = accounts.New(deps.accountLimits, clock.System.Now)
 	moves := roles.NewMoves(deps.Clock, deps.Config.Enforce)
 	s.engine, err = shard.Open(shard.Options{
-		MayMove:   moves.May,
+		MayMove: moves.May, Begin: deps.hold.Begin,
 		Published: s.events.Published, Audited: eventLog.Audited,
 		Sealing: sealing, Encryption: keys.NewMessages(s.kms, deps.Clock, deps.Config.Production),
 		Kernel: k, Cooldowns: deps.Config.SQSCooldowns, Strict: deps.Config.Production,

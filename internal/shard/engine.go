@@ -62,6 +62,8 @@ type Options struct {
 	TwoStep bool
 	// MayMove checks the permissions of the requester of a move task; see transfer.Transfers.
 	MayMove func(by *caller.Caller, from, to arn.ARN) error
+	// Begin has move tasks of an earlier process wait; see transfer.Transfers.
+	Begin func(start func())
 	// Render and NewID make the messages for subscribed queues that a publish delivers by its
 	// own commit. Without them no publish does.
 	Render topics.Renderer
@@ -147,7 +149,7 @@ func Open(o Options) (*Engine, error) {
 	}
 	ofQueues := queues.New(k, queues.Options{Cooldowns: o.Cooldowns, Strict: o.Strict, Events: o.Events, Sign: o.Sign, Sealer: o.sealer("receipt handles"), Encryption: o.Encryption, Accounts: o.Accounts})
 	ofTransfers := transfer.New(ofQueues, o.TwoStep)
-	ofTransfers.MayMove = o.MayMove
+	ofTransfers.MayMove, ofTransfers.Begin = o.MayMove, o.Begin
 	ofBacklogs := backlog.New(ofTransfers, o.History, o.TopicLimits)
 	ofDirect := direct.New(ofBacklogs)
 	ofTopics := topics.New(ofBacklogs, topics.Options{Render: o.Render, NewID: o.NewID, Published: o.Published, Audited: o.Audited, MaxTopics: o.MaxTopics})

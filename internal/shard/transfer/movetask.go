@@ -94,6 +94,7 @@ type runningMove struct {
 	From    arn.ARN
 	To      arn.ARN
 	Working bool // a goroutine works on it
+	held    bool // it goes on once the operator who looks at what was restored lets it
 	Picks   bool // it is no task, but one message that an operator picked, which is not leased
 	timer   clock.Timer
 	Tries   int // since a message was last moved

@@ -308,6 +308,71 @@ func TestMoveTaskGoesOnAtItsRate(t *testing.T) {
 	e.Close()
 }
 
+// TestMoveTaskHeld: in a server that was restored, and is looked at, tasks from before it move
+// nothing until they may, and can be cancelled.
+func TestMoveTaskHeld(t *testing.T) {
+	ctx := context.Background()
+	for _, cancelled := range []bool{false, true} {
+		now := clock.NewVirtual(shardtest.Start)
+		o := shard.Options{Journal: shardtest.JournalOf(t, memory.New(), nil), Clock: now}
+		e := shardtest.Open(t, o)
+		died(t, e, 50)
+		if err := e.StartMoveTask(ctx, transfer.MoveTaskSpec{ID: "x", Source: shardtest.QueueARN("dead"), Rate: 10}); err != nil {
+			t.Fatal(err)
+		}
+		e.Close()
+		var begin []func()
+		o.Begin = func(start func()) { begin = append(begin, start) }
+		e = shardtest.Open(t, o)
+		advance := func(d time.Duration) {
+			t.Helper()
+			if _, err := now.Advance(ctx, d); err != nil {
+				t.Fatal(err)
+			}
+			e.AwaitIdle()
+		}
+		advance(time.Hour)
+		if task := lastTask(t, e); task.Status != transfer.MoveRunning || task.Moved != 0 || visible(t, e, "dead") != 50 || len(begin) != 1 {
+			t.Errorf("held, it is %+v; %d messages are left", task, visible(t, e, "dead"))
+		}
+		if cancelled {
+			if _, err := e.CancelMoveTask(ctx, shardtest.QueueARN("dead"), "x"); err != nil {
+				t.Fatal(err)
+			}
+			e.AwaitIdle()
+			if task := lastTask(t, e); task.Status != transfer.MoveCancelled {
+				t.Errorf("cancelled, it is %+v", task)
+			}
+		}
+		for _, start := range begin {
+			start()
+		}
+		e.AwaitIdle()
+		advance(time.Second)
+		if task := lastTask(t, e); !cancelled && (task.Moved == 0 || task.Moved > 11) || cancelled && task.Moved != 0 {
+			t.Errorf("a second after it may go on: %+v", task)
+		}
+		e.Close()
+	}
+	// Where nothing is held, it goes on at once.
+	now := clock.NewVirtual(shardtest.Start)
+	o := shard.Options{Journal: shardtest.JournalOf(t, memory.New(), nil), Clock: now, Begin: func(start func()) { start() }}
+	e := shardtest.Open(t, o)
+	died(t, e, 5)
+	if err := e.StartMoveTask(ctx, transfer.MoveTaskSpec{ID: "x", Source: shardtest.QueueARN("dead"), Rate: 1}); err != nil {
+		t.Fatal(err)
+	}
+	e.Close()
+	e = shardtest.Open(t, o)
+	defer e.Close()
+	if _, err := now.Advance(ctx, time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	if task := lastTask(t, e); task.Status != transfer.MoveCompleted || task.Moved != 5 {
+		t.Errorf("it is %+v", task)
+	}
+}
+
 // TestMoveTaskRefused: what a refusal for good leaves.
 func TestMoveTaskRefused(t *testing.T) {
 	ctx := context.Background()

@@ -23,7 +23,7 @@ const moveStep = 32
 
 // workOn continues a task in the background, in one goroutine.
 func (sh *Shard) workOn(t *runningMove) {
-	if t.Working {
+	if t.Working || t.held && t.Status == MoveRunning {
 		return
 	}
 	t.stop()
@@ -294,9 +294,26 @@ func (sh *Shard) resumeMoves() {
 		sh.CommitIfLarge()
 	}
 	sh.Commit(false)
+	var earlier []*runningMove
 	for a := range sh.moves {
 		if t := sh.activeMove(a); t != nil {
+			t.held = sh.engine.Begin != nil
+			earlier = append(earlier, t)
 			sh.workOn(t)
 		}
 	}
+	if sh.engine.Begin == nil || len(earlier) == 0 {
+		return
+	}
+	goOn := func() {
+		sh.View(func() {
+			for _, t := range earlier {
+				t.held = false
+				if !sh.Closed && sh.activeMove(t.From) == t {
+					sh.workOn(t)
+				}
+			}
+		})
+	}
+	sh.engine.Begin(func() { sh.engine.GoBackground(goOn) }) // which may be at once, under the lock of the shard
 }

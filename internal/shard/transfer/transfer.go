@@ -359,7 +359,10 @@ type Transfers struct {
 	// may not receive from one queue and send to the other, or to a subscription, any more.
 	// It is called without locks. Nil: all steps are allowed.
 	MayMove func(by *caller.Caller, from, to arn.ARN) error
-	Sinks   map[string]Sink // by service
+	// Begin calls start once move tasks of an earlier process may go on, which until then can be
+	// cancelled; nil: at once.
+	Begin func(start func())
+	Sinks map[string]Sink // by service
 	// Removed is called with a queue from which a message has been moved, as part of that
 	// command.
 	Removed func(qs *queues.Queue)

@@ -196,6 +196,11 @@ func TestChallenge(t *testing.T) {
 	}
 }
 
+func hash(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])
+}
+
 // What of a post becomes the message.
 func TestMap(t *testing.T) {
 	const body = `{"id":"evt_1","data":{"order":{"id":7,"to":"Mitte"},"tags":["a","b"],"a/b":{"m~n":"x"}}}`
@@ -211,7 +216,8 @@ func TestMap(t *testing.T) {
 		"the whole body":            {want: ingest.Event{Body: body, ID: "d-1"}},
 		"an id of the body":         {kind: ingest.Stripe, want: ingest.Event{Body: body, ID: "evt_1"}},
 		"an id that is not there":   {kind: ingest.Slack, body: "token=1&text=", want: ingest.Event{Body: "token=1&text="}},
-		"of FIFO targets":           {target: fifo, want: ingest.Event{Body: body, ID: "d-1", Group: "shop", Dedup: "d-1"}},
+		"of FIFO targets":           {target: fifo, want: ingest.Event{Body: body, ID: "d-1", Group: "shop", Dedup: hash("shop\x00\x01d-1")}},
+		"of FIFO targets, no id":    {kind: ingest.HMAC, target: fifo, want: ingest.Event{Body: body, Group: "shop", Dedup: hash("shop\x00\x00" + body)}},
 		"of FIFO targets, mapped":   {target: fifo, mapping: ingest.Mapping{GroupID: "/data/order/id", DeduplicationID: "/id"}, want: ingest.Event{Body: body, ID: "d-1", Group: "7", Dedup: "evt_1"}},
 		"a group that is not there": {target: fifo, mapping: ingest.Mapping{GroupID: "/customer"}, refused: ingest.Unmapped},
 		"a message that is not":     {mapping: ingest.Mapping{Message: "/order"}, refused: ingest.Unmapped},
@@ -281,6 +287,28 @@ func TestStrangeIDs(t *testing.T) {
 			t.Errorf("%q: %q, %v, as %q", id, e.Dedup, err, seen[e.Dedup])
 		}
 		seen[e.Dedup] = "taken by " + id
+	}
+}
+
+// Two sources may have one FIFO target: an event of one is no repeat of the other's.
+func TestIDsOfTwoSources(t *testing.T) {
+	for _, header := range []http.Header{{"X-Github-Delivery": {"1"}}, {}} {
+		seen := map[string]bool{}
+		for _, name := range []string{"shop", "till"} {
+			s := source(ingest.GitHub)
+			s.Name, s.Target = name, fifo
+			s.Mapping.GroupID = "/group"
+			for range 2 {
+				e, err := compile(t, s, secret).Map(header, []byte(`{"group":"g"}`))
+				if err != nil {
+					t.Fatal(err)
+				}
+				seen[e.Dedup] = true
+			}
+		}
+		if len(seen) != 2 {
+			t.Errorf("%v: %d deduplication ids of an event of two sources, want 2", header, len(seen))
+		}
 	}
 }
 

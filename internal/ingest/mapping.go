@@ -186,14 +186,13 @@ func (c *Compiled) Map(h Header, body []byte) (e Event, err error) {
 		}
 	}
 	if m.fifo {
-		e.Dedup = e.ID
-		if m.has.dedup {
+		if e.Dedup = m.ownDedup(e.ID, body); m.has.dedup {
 			if e.Dedup, err = m.required(&d, m.dedup, c.Mapping.DeduplicationID); err != nil {
 				return e, err
 			}
 		}
-		e.Dedup = usable(e.Dedup, body)
-		e.Group = usable(e.Group, nil)
+		e.Dedup = usable(e.Dedup)
+		e.Group = usable(e.Group)
 	}
 	return e, nil
 }
@@ -238,13 +237,24 @@ func (m *mapper) attribute(d *document, h Header, o *origin, id string) Attribut
 	}
 }
 
-// usable is an id that FIFO topics and queues accept: 1 to 128 letters, digits and
-// punctuation. An invalid one is replaced by its hash, an empty one by the hash of otherwise.
-func usable(id string, otherwise []byte) string {
+// ownDedup is the deduplication id of an event: of its id, or else of its body. It differs from
+// source to source, since several may have one target, and providers' ids are only their own.
+func (m *mapper) ownDedup(id string, body []byte) string {
+	h := sha256.New()
+	h.Write([]byte(m.name))
 	if id == "" {
-		sum := sha256.Sum256(otherwise)
-		return hex.EncodeToString(sum[:])
+		h.Write([]byte{0, 0})
+		h.Write(body)
+	} else {
+		h.Write([]byte{0, 1})
+		h.Write([]byte(id))
 	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// usable is an id that topics and queues accept: 1 to 128 letters, digits and punctuation. An
+// invalid one is replaced by its hash.
+func usable(id string) string {
 	if len(id) > 128 || strings.ContainsFunc(id, func(c rune) bool { return c <= ' ' || c > '~' }) {
 		sum := sha256.Sum256([]byte(id))
 		return hex.EncodeToString(sum[:])

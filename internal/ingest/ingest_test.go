@@ -219,6 +219,7 @@ func TestMap(t *testing.T) {
 		"of FIFO targets":           {target: fifo, want: ingest.Event{Body: body, ID: "d-1", Group: "shop", Dedup: hash("shop\x00\x01d-1")}},
 		"of FIFO targets, no id":    {kind: ingest.HMAC, target: fifo, want: ingest.Event{Body: body, Group: "shop", Dedup: hash("shop\x00\x00" + body)}},
 		"of FIFO targets, mapped":   {target: fifo, mapping: ingest.Mapping{GroupID: "/data/order/id", DeduplicationID: "/id"}, want: ingest.Event{Body: body, ID: "d-1", Group: "7", Dedup: "evt_1"}},
+		"a group that SQS refuses":  {mapping: ingest.Mapping{GroupID: "/to"}, body: `{"to":"Berlin Mitte"}`, want: ingest.Event{Body: `{"to":"Berlin Mitte"}`, ID: "d-1", Group: hash("Berlin Mitte")}},
 		"a group that is not there": {target: fifo, mapping: ingest.Mapping{GroupID: "/customer"}, refused: ingest.Unmapped},
 		"a message that is not":     {mapping: ingest.Mapping{Message: "/order"}, refused: ingest.Unmapped},
 		"an empty message":          {mapping: ingest.Mapping{Message: "/m"}, body: `{"m":""}`, refused: ingest.Unmapped},
@@ -272,6 +273,19 @@ func TestMapAttributes(t *testing.T) {
 		{"tags", "String.Array", `["a","b"]`},
 	}}
 	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A header may be in another encoding than UTF-8.
+func TestMapHeaderOfBytes(t *testing.T) {
+	s := source(ingest.GitHub)
+	s.Mapping.Attributes = map[string]string{"city": "header:X-City", "id": "id"}
+	got, err := compile(t, s, secret).Map(http.Header{"X-City": {"K\xf6ln"}, "X-Github-Delivery": {"d-\xff"}}, []byte("{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]ingest.Attribute{{"city", "String", "K\uFFFDln"}, {"id", "String", "d-\uFFFD"}}, got.Attributes); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -176,6 +176,7 @@ func (c *Compiled) Map(h Header, body []byte) (e Event, err error) {
 		if e.Group, err = m.required(&d, m.group, c.Mapping.GroupID); err != nil {
 			return e, err
 		}
+		e.Group = usable(e.Group)
 	} else if m.fifo {
 		e.Group = m.name
 	}
@@ -192,7 +193,6 @@ func (c *Compiled) Map(h Header, body []byte) (e Event, err error) {
 			}
 		}
 		e.Dedup = usable(e.Dedup)
-		e.Group = usable(e.Group)
 	}
 	return e, nil
 }
@@ -214,13 +214,14 @@ func (m *mapper) required(d *document, p Pointer, written string) (string, error
 	return s, nil
 }
 
-// attribute is an attribute, or empty if the post does not have the value.
+// attribute is an attribute, or empty if the post does not have the value. A header may have
+// bytes that are no text in UTF-8, which no message has: they are replaced.
 func (m *mapper) attribute(d *document, h Header, o *origin, id string) Attribute {
 	switch {
 	case o.id:
-		return Attribute{Type: "String", Value: id}
+		return Attribute{Type: "String", Value: strings.ToValidUTF8(id, "\uFFFD")}
 	case o.header != "":
-		return Attribute{Type: "String", Value: one(h, o.header)}
+		return Attribute{Type: "String", Value: strings.ToValidUTF8(one(h, o.header), "\uFFFD")}
 	}
 	value := d.find(o.pointer)
 	s, ok := text(value)

@@ -277,6 +277,42 @@ func TestMapAttributes(t *testing.T) {
 	}
 }
 
+// No header with a secret becomes part of a message, though earlier versions took sources that say so.
+func TestNoSecretInMessages(t *testing.T) {
+	for member, change := range map[string]func(s *ingest.Source){
+		"mapping.attributes.key": func(s *ingest.Source) {
+			s.Mapping.Attributes = map[string]string{"key": "header:x-shop-KEY", "n": "header:X-N"}
+		},
+		"verification.idHeader": func(s *ingest.Source) {
+			s.Verification.IDHeader = "X-SHOP-Key"
+			s.Mapping.Attributes = map[string]string{"n": "header:X-N", "id": "id"}
+		},
+		"verification.idHeader ": func(s *ingest.Source) {
+			s.Verification.IDHeader = "Authorization"
+			s.Mapping.Attributes = map[string]string{"n": "header:X-N", "id": "id"}
+		},
+	} {
+		s := source(ingest.APIKey)
+		s.Verification.Header = "X-Shop-Key"
+		if err := s.CheckExposure(); err != nil {
+			t.Fatal(err)
+		}
+		change(&s)
+		r, ok := errors.AsType[*fault.Refusal](s.CheckExposure())
+		if !ok || r.Fields[0] != strings.TrimSpace(member) {
+			t.Errorf("%s is refused with %v", member, r)
+		}
+		h := http.Header{}
+		for name, value := range map[string]string{"X-Shop-Key": secret, "Authorization": secret, "X-N": "1"} {
+			h.Set(name, value)
+		}
+		e, err := compile(t, s, secret).Map(h, []byte("{}"))
+		if diff := cmp.Diff(ingest.Event{Body: "{}", Attributes: []ingest.Attribute{{"n", "String", "1"}}}, e); err != nil || diff != "" {
+			t.Errorf("%s: %v\n%s", member, err, diff)
+		}
+	}
+}
+
 // A header may be in another encoding than UTF-8.
 func TestMapHeaderOfBytes(t *testing.T) {
 	s := source(ingest.GitHub)

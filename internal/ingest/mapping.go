@@ -116,7 +116,9 @@ type mapper struct {
 func newMapper(s *Source, target arn.ARN) (m mapper, err error) {
 	from := s.Mapping
 	m.name, m.fifo = s.Name, target.FIFO()
-	m.idHeader = s.Verification.idHeader()
+	if m.idHeader = s.Verification.idHeader(); s.Verification.secret(m.idHeader) {
+		m.idHeader = ""
+	}
 	id := idPointers[s.Verification.Kind]
 	if s.Verification.Kind == SNS && from.Message == "" {
 		from.Message = "/Message" // the publisher's message
@@ -132,12 +134,15 @@ func newMapper(s *Source, target arn.ARN) (m mapper, err error) {
 		}
 	}
 	m.json = !m.whole || m.has.subject || m.has.group || m.has.dedup || m.has.id
-	m.names = slices.Sorted(maps.Keys(from.Attributes))
-	for _, name := range m.names {
+	for _, name := range slices.Sorted(maps.Keys(from.Attributes)) {
 		o, err := parseOrigin(from.Attributes[name])
 		if err != nil {
 			return m, err
 		}
+		if s.Verification.secret(o.header) {
+			continue
+		}
+		m.names = append(m.names, name)
 		m.json = m.json || !o.id && o.header == ""
 		m.origins = append(m.origins, o)
 	}

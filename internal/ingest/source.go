@@ -161,6 +161,27 @@ func (s *Source) Check(secrets []string) error {
 	return s.Verification.checkSecrets(secrets)
 }
 
+// CheckExposure refuses a source by which a header with a secret would become part of messages.
+// A source that an earlier version accepted has no such part. Errors: ErrInvalid.
+func (s *Source) CheckExposure() error {
+	const problem = "%s has the secret, which would be in the messages"
+	v := &s.Verification
+	if v.secret(v.IDHeader) {
+		return invalid("verification.idHeader", problem, v.IDHeader)
+	}
+	for name, from := range s.Mapping.Attributes {
+		if o, err := parseOrigin(from); err == nil && v.secret(o.header) {
+			return invalid("mapping.attributes."+name, problem, o.header)
+		}
+	}
+	return nil
+}
+
+// secret reports whether a header has, or may have, a secret.
+func (v *Verification) secret(header string) bool {
+	return credential(header) || v.Kind == APIKey && header != "" && strings.EqualFold(header, v.Header)
+}
+
 func (l Limits) check() error {
 	for _, of := range []struct {
 		member     string

@@ -223,6 +223,9 @@ func (m *Module) Put(ctx context.Context, s ingest.Source, secrets []string, tar
 		if made = was == nil; made && target != "" || !made && target != was.Target {
 			return nil, nil, ErrChanged
 		}
+		if err := s.CheckExposure(); err != nil {
+			return nil, nil, err
+		}
 		if made && len(*m.all.Load()) >= MaxSources {
 			return nil, nil, ErrTooMany.With(MaxSources)
 		}

@@ -32,13 +32,13 @@ type Unsubscribed struct {
 	Confirm bool
 }
 
-// Unsubscribe removes a subscription. It is idempotent. It fails with AccessDenied if the
+// Unsubscribe removes a subscription, or what is kept of one to restore it. It is idempotent. It fails with AccessDenied if the
 // request has no signature and the subscription requires one, or needed no token: then its
 // endpoint, such as a queue, has no link to follow, and whoever does only knows an ARN.
 func (s *State) Unsubscribe(now time.Time, cmd Unsubscribe, b *mutation.Batch) (Unsubscribed, error) {
 	sub, ok := s.Subscription(cmd.Subscription)
 	if !ok {
-		return Unsubscribed{}, nil
+		return s.forget(cmd, b), nil
 	}
 	if !cmd.Authenticated && (sub.AuthenticateOnUnsubscribe || !sub.byToken()) {
 		return Unsubscribed{}, ErrUnsubscribeUnsigned
@@ -64,6 +64,18 @@ func (s *State) Unsubscribe(now time.Time, cmd Unsubscribe, b *mutation.Batch) (
 // Paused reports that what waits for the endpoint is held. A subscription that was deleted cannot be
 // resumed, and its endpoint is told all the same.
 func (sub *Subscription) Paused() bool { return sub.PausedAt != 0 && !sub.removed }
+
+// forget removes what is left of a deleted web hook if the request is signed: it cannot restore
+// itself any more.
+func (s *State) forget(cmd Unsubscribe, b *mutation.Batch) Unsubscribed {
+	sub, ok := s.Deliverable(cmd.Subscription)
+	if !ok || !cmd.Authenticated {
+		return Unsubscribed{}
+	}
+	s.dropRemoved(sub)
+	b.Delete(s.subscriptionKey(sub.ARN))
+	return Unsubscribed{Subscription: sub, Dropped: sub.Incarnation}
+}
 
 // byToken reports that a token confirms the subscription, or has: whoever got it speaks for the
 // endpoint.

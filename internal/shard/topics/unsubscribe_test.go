@@ -131,6 +131,42 @@ func TestCrashWhileUnsubscribing(t *testing.T) {
 	}
 }
 
+// TestForgottenBySignedRequest: a signed request ends what an unsigned one has left, by which the
+// web hook could come back.
+func TestForgottenBySignedRequest(t *testing.T) {
+	ctx := context.Background()
+	s, c := memory.New(), clock.NewVirtual(shardtest.Start)
+	e, cmd := shardtest.WebHook(t, shard.Options{Journal: shardtest.JournalOf(t, s, nil), Clock: c})
+	defer e.Close()
+	sh := e.Topics.ShardOf(shardtest.TopicARN("t"))
+	before := shardtest.CountKeys(t, s, 'S', 0)
+	for range 2 { // without a signature, and again
+		if err := e.Unsubscribe(ctx, cmd); err != nil {
+			t.Fatal(err)
+		}
+		if got := stateOf(t, e, cmd); got != hookRemoved {
+			t.Fatalf("it is %s, want %s", got, hookRemoved)
+		}
+	}
+	for range 2 {
+		if err := e.Unsubscribe(ctx, topic.Unsubscribe{Subscription: cmd.Subscription, Authenticated: true, Token: "another"}); err != nil {
+			t.Fatal(err)
+		}
+		if got := stateOf(t, e, cmd); got != "removed" {
+			t.Fatalf("it is %s, want nothing to wait for it", got)
+		}
+	}
+	if _, err := e.ConfirmSubscription(ctx, topic.Confirm{Topic: shardtest.TopicARN("t"), Token: cmd.Token}); err == nil {
+		t.Error("it came back after the signed request")
+	}
+	sh.View(func() {
+		sh.FlushAppended()
+		if got := shardtest.CountKeys(t, s, 'S', 0); got != before-1 || len(sh.Backlogs) != 0 {
+			t.Errorf("%d records of subscriptions are left of %d, and %d backlogs", got, before, len(sh.Backlogs))
+		}
+	})
+}
+
 // TestForgottenAfterTheTokensLife: what is left of a web hook that does not come
 // back goes when its token ends.
 func TestForgottenAfterTheTokensLife(t *testing.T) {

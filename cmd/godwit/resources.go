@@ -27,7 +27,7 @@ var (
 const requestTime = time.Minute
 
 // apis is a server of AWS's APIs, with the access key of the usual environment.
-func apis(endpoint, region string) (*resources.Server, error) {
+func apis(endpoint, operators, region string) (*resources.Server, error) {
 	k, _, err := signed.Find()
 	if err != nil {
 		return nil, err
@@ -39,7 +39,7 @@ func apis(endpoint, region string) (*resources.Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &resources.Server{Endpoint: endpoint, Region: region, Key: k.ID, Secret: k.Secret, Token: k.SessionToken, HTTP: asking}, nil
+	return &resources.Server{Endpoint: endpoint, OperatorEndpoint: operators, Region: region, Key: k.ID, Secret: k.Secret, Token: k.SessionToken, HTTP: asking}, nil
 }
 
 func untilStopped() (context.Context, context.CancelFunc) {
@@ -47,15 +47,16 @@ func untilStopped() (context.Context, context.CancelFunc) {
 }
 
 type exportResources struct {
-	Endpoint string `default:"http://127.0.0.1:4566" placeholder:"URL" help:"The server of AWS's APIs (${default}). Requests are signed with the access key of the usual environment or profile."`
-	Region   string `placeholder:"NAME" help:"The region that is asked; by default that of AWS_REGION, or us-east-1."`
+	Endpoint         string `default:"http://127.0.0.1:4566" placeholder:"URL" help:"The server of AWS's APIs (${default}). Requests are signed with the access key of the usual environment or profile."`
+	OperatorEndpoint string `placeholder:"URL" help:"Where the server answers its operator API, which has the sources: that of --admin-listen; by default --endpoint."`
+	Region           string `placeholder:"NAME" help:"The region that is asked; by default that of AWS_REGION, or us-east-1."`
 }
 
 // Run prints the server's resources as a file.
 func (e *exportResources) Run(p *process) error {
 	ctx, stop := untilStopped()
 	defer stop()
-	from, err := apis(e.Endpoint, e.Region)
+	from, err := apis(e.Endpoint, e.OperatorEndpoint, e.Region)
 	if err != nil {
 		return err
 	}
@@ -71,10 +72,11 @@ func (e *exportResources) Run(p *process) error {
 }
 
 type applyResources struct {
-	File     string `arg:"" help:"The file of resources, as godwit export writes it; - reads it from standard input."`
-	Endpoint string `default:"http://127.0.0.1:4566" placeholder:"URL" help:"The server (${default}). Requests are signed with the access key of the usual environment or profile."`
-	Region   string `placeholder:"NAME" help:"The region that is asked; by default that of AWS_REGION, or us-east-1."`
-	DryRun   bool   `env:"-" help:"Only print what would change. The status is 2 if anything would."`
+	File             string `arg:"" help:"The file of resources, as godwit export writes it; - reads it from standard input."`
+	Endpoint         string `default:"http://127.0.0.1:4566" placeholder:"URL" help:"The server (${default}). Requests are signed with the access key of the usual environment or profile."`
+	OperatorEndpoint string `placeholder:"URL" help:"Where the server answers its operator API, which has the sources: that of --admin-listen; by default --endpoint."`
+	Region           string `placeholder:"NAME" help:"The region that is asked; by default that of AWS_REGION, or us-east-1."`
+	DryRun           bool   `env:"-" help:"Only print what would change. The status is 2 if anything would."`
 }
 
 // Run applies a file to a server.
@@ -92,7 +94,7 @@ func (a *applyResources) Run(p *process) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", a.File, err)
 	}
-	to, err := apis(a.Endpoint, a.Region)
+	to, err := apis(a.Endpoint, a.OperatorEndpoint, a.Region)
 	if err != nil {
 		return err
 	}
@@ -125,22 +127,24 @@ func applyTo(to *resources.Server, set *resources.Set, dry bool, stdout io.Write
 }
 
 type importResources struct {
-	FromEndpoint string `env:"-" required:"" placeholder:"URL" help:"The server to take from: AWS (https://sqs.REGION.amazonaws.com answers for queues only), LocalStack, ElasticMQ, another Godwit."`
-	FromRegion   string `env:"-" placeholder:"NAME" help:"The region that is asked there; by default that of AWS_REGION, or us-east-1."`
-	Endpoint     string `default:"http://127.0.0.1:4566" placeholder:"URL" help:"The server that gets them (${default}). Both are asked with the access key of the usual environment or profile."`
-	Region       string `placeholder:"NAME" help:"The region that gets them; by default that of AWS_REGION, or us-east-1."`
-	DryRun       bool   `env:"-" help:"Only print what would change. The status is 2 if anything would."`
+	FromEndpoint         string `env:"-" required:"" placeholder:"URL" help:"The server to take from: AWS (https://sqs.REGION.amazonaws.com answers for queues only), LocalStack, ElasticMQ, another Godwit."`
+	FromOperatorEndpoint string `env:"-" placeholder:"URL" help:"Where that server answers its operator API, if it is another Godwit with --admin-listen; by default --from-endpoint."`
+	FromRegion           string `env:"-" placeholder:"NAME" help:"The region that is asked there; by default that of AWS_REGION, or us-east-1."`
+	Endpoint             string `default:"http://127.0.0.1:4566" placeholder:"URL" help:"The server that gets them (${default}). Both are asked with the access key of the usual environment or profile."`
+	OperatorEndpoint     string `placeholder:"URL" help:"Where the server answers its operator API, which has the sources: that of --admin-listen; by default --endpoint."`
+	Region               string `placeholder:"NAME" help:"The region that gets them; by default that of AWS_REGION, or us-east-1."`
+	DryRun               bool   `env:"-" help:"Only print what would change. The status is 2 if anything would."`
 }
 
 // Run copies resources from another server, and lists those that cannot be copied.
 func (i *importResources) Run(p *process) error {
 	ctx, stop := untilStopped()
 	defer stop()
-	from, err := apis(i.FromEndpoint, i.FromRegion)
+	from, err := apis(i.FromEndpoint, i.FromOperatorEndpoint, i.FromRegion)
 	if err != nil {
 		return err
 	}
-	to, err := apis(i.Endpoint, i.Region)
+	to, err := apis(i.Endpoint, i.OperatorEndpoint, i.Region)
 	if err != nil {
 		return err
 	}

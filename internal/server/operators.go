@@ -80,12 +80,12 @@ func (s *Server) operators(parts Parts) http.Handler {
 	}
 	switch {
 	case s.cfg.AdminListen != "":
-		mux.Handle("/", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			admin.Forbid(w, "This is answered at the address of --admin-listen only.")
+		mux.Handle("/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			operating.Forbid(w, r, "This is answered at the address of --admin-listen only.")
 		}))
 	case parts.Operator == nil:
-		mux.Handle("/", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			admin.Forbid(w, "This is for operators: start the server with --admin-listen, and ask there.")
+		mux.Handle("/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			operating.Forbid(w, r, "This is for operators: start the server with --admin-listen, and ask there.")
 		}))
 	default:
 		handleAll(mux, parts.Console)
@@ -119,6 +119,7 @@ func (s *Server) serveOperators(ctx context.Context, parts Parts) error {
 		}
 		mux.ServeHTTP(w, r)
 	})))
+	s.apart = srv.Handler
 	s.limits.watch(srv)
 	s.serveUntilStopped("operators", "operators' HTTP server", srv, func() error { return srv.Serve(http1.Framed(s.limits.others(l))) })
 	s.log.Info("operators", "listen", l.Addr().String())

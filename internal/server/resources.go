@@ -27,12 +27,15 @@ func (s *Server) applyResources(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("--resources: %s: %w", s.cfg.Resources, err)
 	}
+	to := &declared.Server{
+		Endpoint: banner.Reachable(false, s.Addr().String()), Region: s.cfg.Region,
+		Key: cmp.Or(s.cfg.Root.AccessKeyID, s.cfg.Account), Secret: s.cfg.Root.Secret, HTTP: declared.Within(s.Handler()),
+	}
+	if s.apart != nil {
+		to.OperatorHTTP = declared.Within(s.apart)
+	}
 	changes, err := (&declared.Applying{
-		To: &declared.Server{
-			Endpoint: banner.Reachable(false, s.Addr().String()), Region: s.cfg.Region,
-			Key: cmp.Or(s.cfg.Root.AccessKeyID, s.cfg.Account), Secret: s.cfg.Root.Secret, HTTP: declared.Within(s.Handler()),
-		},
-		Account: s.cfg.Account, Region: s.cfg.Region, Out: io.Discard,
+		To: to, Account: s.cfg.Account, Region: s.cfg.Region, Out: io.Discard,
 	}).Run(ctx, set)
 	for _, c := range changes {
 		if c.Refused != nil {

@@ -51,6 +51,7 @@ type Server struct {
 	within    bool         // limits are those of a process that serves its clients itself
 	notices   func() []string
 	answers   http.Handler // nil until Start has completed
+	apart     http.Handler // what is answered at --admin-listen; nil: answers does that
 	secure    certificates // nil: there is no TLS
 }
 

@@ -131,8 +131,18 @@ func Refuse(w http.ResponseWriter, r *http.Request, err error) {
 	case errors.As(err, &unknown):
 		rest.WriteProblem(w, http.StatusUnauthorized, "Unauthenticated", err.Error())
 	default:
-		rest.WriteProblem(w, http.StatusForbidden, "Forbidden", err.Error())
+		Forbid(w, r, err.Error())
 	}
+}
+
+// Forbid answers 403 for one of Godwit's own paths, below /_godwit/v1 in the form of the operator's
+// API.
+func Forbid(w http.ResponseWriter, r *http.Request, text string) {
+	if strings.HasPrefix(r.URL.Path, operator.Prefix) {
+		rest.WriteProblem(w, http.StatusForbidden, "Forbidden", text)
+		return
+	}
+	admin.Forbid(w, text)
 }
 
 // identify finds out who asks.

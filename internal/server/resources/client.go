@@ -35,6 +35,10 @@ type Server struct {
 	// Key, Secret and Token are what requests are signed with.
 	Key, Secret, Token string
 	HTTP               Doer
+	// OperatorEndpoint and OperatorHTTP are those of the operator API, where a server answers it at
+	// an address of its own: at --admin-listen. Empty and nil: they are Endpoint and HTTP.
+	OperatorEndpoint string
+	OperatorHTTP     Doer
 }
 
 // maxAnswer bounds an answer, in bytes.
@@ -53,7 +57,7 @@ func (r *Refusal) Error() string {
 
 // do asks for an action of AWS's.
 func (s *Server) do(ctx context.Context, service, mime string, target string, body []byte) (status int, answer []byte, err error) {
-	r, err := s.request(ctx, http.MethodPost, "/", body)
+	r, err := request(ctx, http.MethodPost, s.Endpoint, "/", body)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -61,23 +65,23 @@ func (s *Server) do(ctx context.Context, service, mime string, target string, bo
 	if target != "" {
 		r.Header.Set("X-Amz-Target", target)
 	}
-	return s.send(ctx, service, r, body)
+	return s.send(ctx, s.HTTP, service, r, body)
 }
 
-func (s *Server) request(ctx context.Context, method, path string, body []byte) (*http.Request, error) {
-	return http.NewRequestWithContext(ctx, method, strings.TrimRight(s.Endpoint, "/")+path, bytes.NewReader(body))
+func request(ctx context.Context, method, endpoint, path string, body []byte) (*http.Request, error) {
+	return http.NewRequestWithContext(ctx, method, strings.TrimRight(endpoint, "/")+path, bytes.NewReader(body))
 }
 
 // send signs a request and makes it.
-func (s *Server) send(ctx context.Context, service string, r *http.Request, body []byte) (status int, answer []byte, err error) {
+func (s *Server) send(ctx context.Context, by Doer, service string, r *http.Request, body []byte) (status int, answer []byte, err error) {
 	sum := sha256.Sum256(body)
 	who := aws.Credentials{AccessKeyID: cmp.Or(s.Key, "test"), SecretAccessKey: cmp.Or(s.Secret, "test"), SessionToken: s.Token}
 	if err := v4.NewSigner().SignHTTP(ctx, who, r, hex.EncodeToString(sum[:]), service, s.Region, clock.System.Now()); err != nil {
 		return 0, nil, err
 	}
-	resp, err := s.HTTP.Do(r)
+	resp, err := by.Do(r)
 	if err != nil {
-		return 0, nil, fmt.Errorf("%s cannot be asked: %w", s.Endpoint, err)
+		return 0, nil, fmt.Errorf("%s://%s cannot be asked: %w", r.URL.Scheme, r.URL.Host, err)
 	}
 	defer func() { _ = resp.Body.Close() }() // it was only read
 	answer, err = io.ReadAll(io.LimitReader(resp.Body, maxAnswer))

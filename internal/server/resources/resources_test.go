@@ -7,6 +7,7 @@ import (
 	"encoding/pem"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -472,6 +473,36 @@ func TestSources(t *testing.T) {
 	n, text = apply(t, to, read(t, "Sources: [{name: shop, secrets: [{env: SHOP_KEY}, another key of some bytes]}]"), true)
 	if n != 1 || !strings.Contains(text, "number of secrets: 1 → 2") {
 		t.Errorf("another secret: %s", text)
+	}
+}
+
+// A server that answers operators at an address of their own has its sources there: without that
+// address, an export says that they are missing.
+func TestOperatorsElsewhere(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	apart := l.Addr().String()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	to, _ := start(t, "000000000000", "us-east-1", func(c *config.Config) { c.AdminListen = apart })
+	t.Setenv("SHOP_KEY", "a key of sixteen bytes or more")
+	set := read(t, sourcesFile)
+	const refused = "ListSources: Forbidden This is answered at the address of --admin-listen only."
+	if _, err := (&resources.Applying{To: to, Out: io.Discard}).Run(t.Context(), set); err == nil || err.Error() != refused {
+		t.Errorf("at the wrong address: %v", err)
+	}
+	if file := written(t, to, "sources: "+refused); strings.Contains(file, "Sources:") {
+		t.Errorf("from there, it is\n%s", file)
+	}
+	to.OperatorEndpoint = "http://" + apart
+	if n, text := apply(t, to, set, false); n != 2 {
+		t.Errorf("there are changes:\n%s", text)
+	}
+	if file := written(t, to, "secrets of source news: they are never shown", "secrets of source shop: they are never shown"); !strings.Contains(file, "name: shop") {
+		t.Errorf("it is\n%s", file)
 	}
 }
 

@@ -2,6 +2,7 @@ package resources
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -105,12 +106,16 @@ func (s *Server) operator(ctx context.Context, action, method, path string, in, 
 			return err
 		}
 	}
-	r, err := s.request(ctx, method, "/_godwit/v1/"+path, body)
+	r, err := request(ctx, method, cmp.Or(s.OperatorEndpoint, s.Endpoint), "/_godwit/v1/"+path, body)
 	if err != nil {
 		return err
 	}
 	r.Header.Set("Content-Type", "application/json")
-	status, text, err := s.send(ctx, "godwit", r, body)
+	by := s.HTTP
+	if s.OperatorHTTP != nil {
+		by = s.OperatorHTTP
+	}
+	status, text, err := s.send(ctx, by, "godwit", r, body)
 	if err != nil {
 		return err
 	}

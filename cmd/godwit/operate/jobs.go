@@ -101,13 +101,23 @@ func (j *startJob) Run(s Streams) error {
 	if err := once.show(s, func(context.Context, *client) (any, func(io.Writer, any) error, error) { return answer, members, nil }); err != nil {
 		return err
 	}
-	switch skipped := written(answer["skipped"]); {
-	case written(answer["state"]) == "failed":
-		return errors.New("the job has failed: " + Clean(written(answer["error"])))
-	case written(answer["state"]) == "completed" && skipped != "0": // a partial result is no success
-		return fmt.Errorf("%s of %s could not be done: %s", Clean(skipped), Clean(written(answer["matched"])), Clean(written(answer["error"])))
+	return j.ended(answer)
+}
+
+// ended is nil for a job that has done all that it was begun for, or that nobody waits for.
+func (j *startJob) ended(job object) error {
+	switch state, skipped := written(job["state"]), written(job["skipped"]); {
+	case state == "failed":
+		return errors.New("the job has failed: " + Clean(written(job["error"])))
+	case state == "completed" && skipped != "0": // a partial result is no success
+		return fmt.Errorf("%s of %s could not be done: %s", Clean(skipped), Clean(written(job["matched"])), Clean(written(job["error"])))
+	case state == "completed", j.Detach && state == "running":
+		return nil
+	case state == "cancelled":
+		return errors.New("the job was cancelled: what was done stays done")
+	default:
+		return errors.New("the job has not ended: it is " + Clean(state))
 	}
-	return nil
 }
 
 func (j *startJob) spec(ctx context.Context, api *client) (object, error) {

@@ -75,9 +75,10 @@ func TestFollowNoSuccess(t *testing.T) {
 		answers map[string]string
 		want    string
 	}{
-		"a part":   {map[string]string{"jobs": `{"id":"j","state":"completed","scanned":10,"total":10,"matched":4,"done":1,"skipped":3,"error":"gone"}`}, "3 of 4 could not be done: gone"},
-		"all":      {map[string]string{"jobs": `{"id":"j","state":"completed","scanned":10,"total":10,"matched":4,"done":4,"skipped":0,"error":null}`}, "<nil>"},
-		"its loss": {map[string]string{"jobs": begun}, "the job may go on, and godwit jobs j tells: there is no \\u001b[31msuch thing"},
+		"a part":          {map[string]string{"jobs": `{"id":"j","state":"completed","scanned":10,"total":10,"matched":4,"done":1,"skipped":3,"error":"gone"}`}, "3 of 4 could not be done: gone"},
+		"all":             {map[string]string{"jobs": `{"id":"j","state":"completed","scanned":10,"total":10,"matched":4,"done":4,"skipped":0,"error":null}`}, "<nil>"},
+		"a cancelled one": {map[string]string{"jobs": `{"id":"j","state":"cancelled","scanned":5,"total":10,"matched":4,"done":4,"skipped":0,"error":null}`}, "the job was cancelled: what was done stays done"},
+		"its loss":        {map[string]string{"jobs": begun}, "the job may go on, and godwit jobs j tells: there is no \\u001b[31msuch thing"},
 	} {
 		tt.answers["overview"] = overview
 		j := startJob{Connection: server(t, tt.answers), Kind: "delete", Resource: "dead", Yes: true}
@@ -85,5 +86,16 @@ func TestFollowNoSuccess(t *testing.T) {
 		if got := fmt.Sprint(err); got != tt.want {
 			t.Errorf("%s: %q", name, got)
 		}
+	}
+}
+
+// Who does not wait for a job has begun it; an interrupt while it is followed leaves it unfinished.
+func TestNotFollowed(t *testing.T) {
+	running := object{"state": "running", "skipped": "0"}
+	if err := (&startJob{Detach: true}).ended(running); err != nil {
+		t.Errorf("detached: %v", err)
+	}
+	if err := (&startJob{}).ended(running); err == nil || err.Error() != "the job has not ended: it is running" {
+		t.Errorf("interrupted: %v", err)
 	}
 }

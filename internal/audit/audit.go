@@ -30,6 +30,8 @@ type Options struct {
 	Data   bool
 	Logger *slog.Logger
 	NewID  func() string // returns a UUID
+	// Current is the caller of a stored record as it is now; nil: as it was stored.
+	Current func(*caller.Caller) *caller.Caller
 }
 
 // Trail writes records. It is safe for concurrent use.
@@ -127,6 +129,14 @@ func identityOf(who *caller.Caller, accessKey string) identity {
 	return i
 }
 
+// identityOf is the caller as it is now.
+func (t *Trail) identityOf(who *caller.Caller, accessKey string) identity {
+	if who != nil && t.Current != nil {
+		who = t.Current(who)
+	}
+	return identityOf(who, accessKey)
+}
+
 // Call records a call of the AWS APIs. in is its input, as far as it was decoded; nil: not at
 // all.
 func (t *Trail) Call(c *api.Call, in any, o Outcome) {
@@ -138,7 +148,7 @@ func (t *Trail) Call(c *api.Call, in any, o Outcome) {
 		return
 	}
 	r := record{
-		UserIdentity: identityOf(c.Caller, c.AccessKey),
+		UserIdentity: t.identityOf(c.Caller, c.AccessKey),
 		EventSource:  c.Service + ".amazonaws.com", EventName: c.Operation, Region: c.Region,
 		SourceAddress: host(c.RemoteAddr), UserAgent: bounded(c.Header.Get("User-Agent")),
 		ErrorCode: o.Code, Parameters: parameters(in), RequestID: c.RequestID, ReadOnly: isReading(c.Operation),
@@ -156,7 +166,7 @@ func (t *Trail) Operator(r *http.Request, who *caller.Caller, at time.Time, regi
 		return
 	}
 	record := record{
-		UserIdentity: identityOf(who, ""), EventSource: "godwit", EventName: r.Method + " " + bounded(r.URL.Path), Region: region,
+		UserIdentity: t.identityOf(who, ""), EventSource: "godwit", EventName: r.Method + " " + bounded(r.URL.Path), Region: region,
 		SourceAddress: host(r.RemoteAddr), UserAgent: bounded(r.UserAgent()), ReadOnly: r.Method == http.MethodGet, EventType: "AwsApiCall",
 	}
 	if refusal != nil {
@@ -178,7 +188,7 @@ func (t *Trail) Operation(r *http.Request, who *caller.Caller, at time.Time, reg
 		return
 	}
 	record := record{
-		UserIdentity: identityOf(who, ""), EventSource: "godwit", EventName: op.Name, Region: region,
+		UserIdentity: t.identityOf(who, ""), EventSource: "godwit", EventName: op.Name, Region: region,
 		SourceAddress: host(r.RemoteAddr), UserAgent: bounded(r.UserAgent()), ReadOnly: op.Reads, EventType: "AwsApiCall",
 	}
 	if op.Resource != "" {

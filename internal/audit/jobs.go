@@ -24,7 +24,7 @@ func (t *Trail) JobEnded(by *caller.Caller, at time.Time, region string, j Job) 
 	}
 	j.Resource = bounded(j.Resource)
 	record := record{
-		UserIdentity: identityOf(by, ""), EventSource: "godwit", EventName: "JobEnded", Region: region, EventType: "AwsServiceEvent", Parameters: j,
+		UserIdentity: t.identityOf(by, ""), EventSource: "godwit", EventName: "JobEnded", Region: region, EventType: "AwsServiceEvent", Parameters: j,
 	}
 	if j.State == "failed" {
 		record.ErrorCode = "JobFailed"

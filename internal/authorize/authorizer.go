@@ -36,6 +36,16 @@ func (Nobody) PoliciesOf(*caller.Caller) ([]*policy.Policy, *policy.Policy, []*p
 type Authorizer struct {
 	Identities Identities
 	Resources  Resources
+	// Current is the caller of a record as it is now; nil: as it was recorded.
+	Current func(*caller.Caller) *caller.Caller
+}
+
+// current is a caller by the name and tags that it has now.
+func (a *Authorizer) current(c *caller.Caller) *caller.Caller {
+	if a.Current == nil {
+		return c
+	}
+	return a.Current(c)
 }
 
 // Decide decides a request by all policies that apply to it. known is the context of the
@@ -57,6 +67,7 @@ func (a *Authorizer) Decide(ctx context.Context, need *Need, known *Context) (po
 // DecideBy is Decide with the resource's policy as an argument; nil: it has none. granted
 // says that the resource allows the access by other means, such as a grant of a key.
 func (a *Authorizer) DecideBy(own *policy.Policy, granted bool, need *Need, known *Context) (policy.Result, error) {
+	known.Caller = a.current(known.Caller)
 	who := known.Caller
 	identity, boundary, session, err := a.Identities.PoliciesOf(who)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"godwit.dev/godwit/internal/api/operator"
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/audit"
+	"godwit.dev/godwit/internal/caller"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/monitor/logs"
 	"godwit.dev/godwit/internal/server/ids"
@@ -22,7 +23,7 @@ import (
 const auditStream = "audit"
 
 // newTrail makes the audit log; nil if it is off.
-func newTrail(deps Deps, groups *logs.Logs) (*audit.Trail, error) {
+func newTrail(deps Deps, groups *logs.Logs, current func(*caller.Caller) *caller.Caller) (*audit.Trail, error) {
 	var sinks []audit.Sink
 	if path := deps.Config.AuditLog; path != "" {
 		file, err := audit.OpenFile(path, audit.Bounds{MaxBytes: deps.Config.AuditMaxBytes, Keep: deps.Config.AuditKeep}, clock.System)
@@ -38,7 +39,7 @@ func newTrail(deps Deps, groups *logs.Logs) (*audit.Trail, error) {
 	if len(sinks) == 0 {
 		return nil, nil
 	}
-	return audit.New(audit.Options{Sinks: sinks, Data: deps.Config.AuditDataEvents, Logger: deps.Log, NewID: ids.Text}), nil
+	return audit.New(audit.Options{Sinks: sinks, Data: deps.Config.AuditDataEvents, Logger: deps.Log, NewID: ids.Text, Current: current}), nil
 }
 
 // auditGroup writes records to a log group.

@@ -183,7 +183,7 @@ func (s *state) openEngine(deps Deps, k *kernel.Kernel, sealing *seal.Keys, even
 		History: deps.Config.DeliveryHistory, TwoStep: deps.World.TwoStep, Events: s.watching.Queues.Add, Accepted: s.functions.accepted,
 		NewID: ids.New, Render: s.signed.render, Sign: s.signed.sign,
 	})
-	s.asked = &authorize.Authorizer{Identities: s.identities, Resources: resources{s.engine, s.identities, s.tagged()}}
+	s.asked = &authorize.Authorizer{Identities: s.identities, Resources: resources{s.engine, s.identities, s.tagged()}, Current: s.identities.Current}
 	moves.Open(s.asked, err)
 	if err != nil {
 		return err

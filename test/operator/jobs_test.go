@@ -15,7 +15,7 @@ import (
 )
 
 type job struct {
-	ID, Kind, ARN, State                   string
+	ID, Kind, ARN, State, By               string
 	Scanned, Total, Matched, Done, Skipped int
 	PerSecond                              *int
 	Error                                  *string

@@ -324,6 +324,19 @@ func TestSourceRights(t *testing.T) {
 		}
 	}
 
+	// The owner is known by the name that he has now.
+	doc := `{"Statement":{"Effect":"Allow","Action":"sqs:SendMessage","Resource":"*","Condition":{"StringEquals":{"aws:username":"annette"}}}}`
+	must(identities.PutUserPolicy(t.Context(), &iam.PutUserPolicyInput{UserName: &name, PolicyName: &name, PolicyDocument: &doc}))(t)
+	for _, c := range []struct {
+		from, to string
+		want     int
+	}{{"anna", "annette", http.StatusAccepted}, {"annette", "anna", http.StatusServiceUnavailable}} {
+		must(identities.UpdateUser(t.Context(), &iam.UpdateUserInput{UserName: &c.from, NewUserName: &c.to}))(t)
+		if status, _, text := w.posted("shop", "x", "X-Hub-Signature-256", hub("x")); status != c.want {
+			t.Errorf("of %s: %d %s", c.to, status, text)
+		}
+	}
+
 	// Who is made under the name of the owner is not the owner.
 	must(identities.DeleteUserPolicy(t.Context(), &iam.DeleteUserPolicyInput{UserName: &name, PolicyName: &name}))(t)
 	must(identities.DeleteAccessKey(t.Context(), &iam.DeleteAccessKeyInput{UserName: &name, AccessKeyId: key.AccessKeyId}))(t)

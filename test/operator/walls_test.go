@@ -6,6 +6,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -175,6 +177,40 @@ func TestJobEndsWithItsRight(t *testing.T) {
 			t.Errorf("without %s: %+v, and then %+v", c.right, half, done)
 		}
 		equal(t, "left", 6-half.Done, len(walk(w, "arn", queueARN("dead"))))
+	}
+}
+
+// A job is of the user who began it, whatever his name is by now: policies decide by that, and it is
+// what is told and recorded.
+func TestJobOfARenamedUser(t *testing.T) {
+	trail := filepath.Join(t.TempDir(), "audit.log")
+	w, anna, allow := guarded(t, func(c *config.Config) { c.AuditLog, c.AuditMaxBytes, c.AuditKeep = trail, 1<<20, 2 })
+	url := w.queue("dead", nil)
+	for i := range 6 {
+		w.send(url, fmt.Sprint("order ", i))
+	}
+	allow(may("*", "godwit:*"), `{"Effect":"Deny","Action":"godwit:DeleteMessages","Resource":"*","Condition":{"StringEquals":{"aws:username":"annette"}}}`)
+	made := anna.begun(map[string]any{"kind": "delete", "arn": queueARN("dead"), "perSecond": 1})
+	w.advance("2s")
+	half := w.awaitEnd(made.ID)
+	identities := iam.NewFromConfig(w.config)
+	must(identities.UpdateUser(t.Context(), &iam.UpdateUserInput{UserName: aws.String("anna"), NewUserName: aws.String("annette")}))(t)
+	w.advance("20s")
+	done := w.awaitEnd(made.ID)
+	if half.State != "running" || done.State != "failed" || done.Done != half.Done || done.Error == nil || !strings.Contains(*done.Error, "user/annette is not authorized") {
+		t.Errorf("%+v, and then %+v", half, done)
+	}
+	if !strings.HasSuffix(done.By, ":user/annette") {
+		t.Errorf("it is of %s", done.By)
+	}
+	recorded := ""
+	for line := range strings.Lines(string(must(os.ReadFile(trail))(t))) {
+		if strings.Contains(line, `"JobEnded"`) {
+			recorded = line
+		}
+	}
+	if !strings.Contains(recorded, `"userName":"annette"`) {
+		t.Errorf("recorded: %s", recorded)
 	}
 }
 

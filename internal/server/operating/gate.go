@@ -338,6 +338,9 @@ func transport(r *http.Request) authorize.Context {
 }
 
 func (g *Gate) allowed(ctx context.Context, who *caller.Caller, action, broad, resource string, known authorize.Context) error {
+	if g.Policies.Current != nil {
+		who = g.Policies.Current(who) // a refusal names him as he is now
+	}
 	actions := []string{action}
 	if broad != "" {
 		actions = append(actions, broad)

@@ -85,6 +85,22 @@ func userCaller(u *iam.Entity, accessKey string) *caller.Caller {
 	}
 }
 
+// Current is the caller of a record, such as that of a job, by the name and the tags that its user
+// has now: policies decide by them, and somebody else may have the name of then. A deleted user
+// stays as it was, and has no permissions. Callers of requests are current.
+func (m *Module) Current(c *caller.Caller) *caller.Caller {
+	if c == nil || c.Kind != caller.User || c.AccessKey != "" {
+		return c
+	}
+	of := m.byID(c.ID)
+	if of == nil {
+		return c
+	}
+	now := *c
+	now.ARN, now.Name, now.Tags = of.ARN(), of.Name, of.TagMap()
+	return &now
+}
+
 // RoleSessionARN is the ARN of a role's session, which has the role's name without its
 // path.
 func RoleSessionARN(account, role, session string) string {

@@ -30,6 +30,8 @@ type Options struct {
 	// May refuses, with a *rest.Refusal, an action of a job's requester without permission;
 	// nil: everything is allowed.
 	May func(ctx context.Context, by *caller.Caller, action, resource string) error
+	// Current is a job's requester as he is now, who may have another name; nil: as he was.
+	Current func(*caller.Caller) *caller.Caller
 }
 
 // Jobs answers the operations on jobs.
@@ -324,8 +326,11 @@ func (j *Jobs) shown(ctx context.Context, c *rest.Call, job *jobs.Job) *Job {
 	if job.Rate > 0 {
 		out.PerSecond = &job.Rate
 	}
-	if job.By != nil {
-		out.By = rest.Optional(job.By.ARN)
+	if by := job.By; by != nil {
+		if j.Current != nil {
+			by = j.Current(by)
+		}
+		out.By = rest.Optional(by.ARN)
 	}
 	total := job.Total
 	if n := len(w.IDs); n > 0 {

@@ -8,6 +8,7 @@ import (
 
 	"godwit.dev/godwit/internal/api/operator/rest"
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/caller"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/ingest"
 	"godwit.dev/godwit/internal/shard/sources"
@@ -17,6 +18,8 @@ import (
 type Options struct {
 	Module  *sources.Module
 	Account string // the owner of the sources
+	// Current is who has made a source as he is now, who may have another name; nil: as he was.
+	Current func(*caller.Caller) *caller.Caller
 }
 
 // Sources answers the operations on sources.
@@ -127,8 +130,11 @@ func (s *Sources) shown(i *sources.Info) Source {
 	if out.Mapping.Attributes == nil {
 		out.Mapping.Attributes = map[string]string{}
 	}
-	if i.Owner != nil {
-		out.Owner = i.Owner.ARN
+	if owner := i.Owner; owner != nil {
+		if s.Current != nil {
+			owner = s.Current(owner)
+		}
+		out.Owner = owner.ARN
 	}
 	if i.Broken != nil {
 		out.Problem = rest.Optional(rest.Text(i.Broken))

@@ -177,9 +177,7 @@ func (e *Transfers) moveOne(sh *Shard, t *runningMove, qs *queues.Queue, l queue
 	if err := e.mayMove(t, dest); err != nil {
 		return nil, err
 	}
-	// The ID is derived from the message, so that a repeated move gives the same ID.
-	name := fmt.Appendf(nil, "%s %d %d %x", t.From, qs.Incarnation, l.Sequence, m.ID)
-	m.ID = message.ID(uuid.NewSHA1(uuid.NameSpaceOID, name))
+	m.ID = idOfMove(t, qs, l, m)
 	m.Source, m.Receives, m.FirstReceived, m.Moved, m.Origin = "", 0, 0, 0, nil
 	c, err := e.Move(sh.sourceOf(t, qs, l), Incoming{To: dest, Enter: func(now int64, cfg queue.Config) (queue.Arrival, error) {
 		m.Sent = now
@@ -190,6 +188,12 @@ func (e *Transfers) moveOne(sh *Shard, t *runningMove, qs *queues.Queue, l queue
 		e.EmitNow(queues.QueueEvent{Queue: dest, Kind: queues.MessagesMovedIn, At: m.Sent, Messages: 1})
 	}
 	return c, err
+}
+
+// idOfMove is an ID that is derived from a message, so that a repeated move gives the same one.
+func idOfMove(t *runningMove, qs *queues.Queue, l queue.Lease, m *message.Message) message.ID {
+	name := fmt.Appendf(nil, "%s %d %d %x", t.From, qs.Incarnation, l.Sequence, m.ID)
+	return message.ID(uuid.NewSHA1(uuid.NameSpaceOID, name))
 }
 
 // mayMove refuses a step that the requester of the task may not take.
@@ -219,6 +223,10 @@ func (e *Transfers) redeliver(sh *Shard, t *runningMove, qs *queues.Queue, l que
 		return nil, errNoMoveSource
 	}
 	m.Source, m.Receives, m.FirstReceived = "", 0, 0 // these say why and when its delivery failed
+	if m.Dedup != "" {
+		// Dead letters of different times, which are redriven at once, may have had the same.
+		m.Dedup = uuid.UUID(idOfMove(t, qs, l, m)).String()
+	}
 	sub, err := arn.Parse(m.Notice.Subscription)
 	if err != nil {
 		return nil, errNoMoveSource

@@ -13,6 +13,7 @@ import (
 	"godwit.dev/godwit/internal/authorize"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/ingest"
+	"godwit.dev/godwit/internal/shard/topics"
 )
 
 // publish sends an event to the source's topic or queue as its owner, and so as far as that
@@ -84,6 +85,9 @@ func inputOf(source *ingest.Compiled, e *ingest.Event) any {
 // failed is what an error of an operation means for whoever has posted. What he can do nothing
 // about is logged.
 func (v *Receiver) failed(ctx context.Context, source *ingest.Compiled, err error) error {
+	if errors.Is(err, topics.ErrProtected) || errors.Is(err, topics.ErrUnprotected) {
+		return rejected(err) // for what is in it, which no other attempt changes
+	}
 	switch fault.KindOf(err) {
 	case fault.Internal:
 		if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
@@ -95,10 +99,14 @@ func (v *Receiver) failed(ctx context.Context, source *ingest.Compiled, err erro
 	case fault.Unavailable, fault.InsufficientStorage:
 		return refuse(ingest.NotNow, "The target cannot take it now: try again.")
 	case fault.InvalidParameter, fault.InvalidMessageContents, fault.MissingParameter, fault.InvalidAttributeValue, fault.ParameterValueInvalid, fault.BatchRequestTooLong:
-		return refuse(ingest.Rejected, "The target does not take such a message: "+refusal.Text(err))
+		return rejected(err)
 	default:
 		v.Logger.LogAttrs(ctx, slog.LevelWarn, "the target of a source refuses what is posted",
 			slog.String("source", source.Name), slog.String("target", source.Target), slog.String("problem", refusal.Text(err)))
 		return refuse(ingest.TargetFails, "The target is not there, or may not be sent to: the source's owner has to see to that.")
 	}
+}
+
+func rejected(err error) error {
+	return refuse(ingest.Rejected, "The target does not take such a message: "+refusal.Text(err))
 }

@@ -23,6 +23,7 @@ import (
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/ingest"
+	"godwit.dev/godwit/internal/shard/topics"
 )
 
 const key = "a key of some length"
@@ -183,6 +184,8 @@ func TestTargetRefuses(t *testing.T) {
 		{fault.New(fault.Unavailable, "later"), "503 unavailable", false},
 		{fault.New(fault.InsufficientStorage, "full"), "503 unavailable", false},
 		{fault.New(fault.AccessDenied, "who is told of an owner"), "503 target", true},
+		{topics.ErrProtected.With("CreditCardNumber"), "422 rejected", false},
+		{topics.ErrUnprotected.With("Badge"), "422 rejected", false},
 		{fault.New(fault.QueueDoesNotExist, "no queue"), "503 target", true},
 		{context.Canceled, "503 unavailable", false},
 		{errors.New("of ours"), "503 unavailable", true},

@@ -39,8 +39,6 @@ const (
 const (
 	// home is the console's page.
 	home = "/_godwit/ui/"
-	// maxPending bounds the sign-ins in progress; beyond it the oldest is dropped.
-	maxPending = 1000
 	// signInTimeout is the timeout of a sign-in.
 	signInTimeout = 10 * time.Minute
 	// fetchTime is the timeout of requests to the provider.
@@ -49,7 +47,7 @@ const (
 	maxName = 64
 	// maxCode bounds a parameter of the provider's redirect, in bytes.
 	maxCode = 4096
-	// maxBack bounds the address of the page to return to, in bytes, as it is kept in memory.
+	// maxBack bounds the address of the page to return to, in bytes, as it is in the cookie.
 	maxBack = 2048
 	// cookie binds a sign-in to the browser that has begun it.
 	cookie = "godwit-sign-in"
@@ -93,22 +91,16 @@ type SignOn struct {
 
 	asking chan struct{} // has a token while the provider's configuration is being fetched
 
+	sealed *sealed // sign-ins in progress
+
 	mu       sync.Mutex
 	provider *oidc.Provider // once its configuration was fetched
-	pending  map[[sha256.Size]byte]*pending
-}
-
-// pending is a sign-in in progress.
-type pending struct {
-	state, nonce, verifier string
-	callback, back         string
-	began                  time.Time
 }
 
 // New makes a SignOn. The provider's configuration is fetched with the first sign-in, so that
 // the server starts without the provider.
 func New(o Options) *SignOn {
-	return &SignOn{Options: o, asking: make(chan struct{}, 1), pending: map[[sha256.Size]byte]*pending{}}
+	return &SignOn{Options: o, asking: make(chan struct{}, 1), sealed: newSealed(o.Clock)}
 }
 
 // Name is the provider's display name.
@@ -206,10 +198,8 @@ func (s *SignOn) begin(w http.ResponseWriter, r *http.Request) {
 		s.back(w, r, home, unreachable)
 		return
 	}
-	token := drawn()
 	p := &pending{state: drawn(), nonce: drawn(), verifier: oauth2.GenerateVerifier(), callback: s.address(r), back: within(r.URL.Query().Get("to")), began: s.Clock.Now()}
-	s.keep(token, p)
-	s.mark(w, r, token, int(signInTimeout.Seconds()))
+	s.mark(w, r, s.sealed.seal(p), int(signInTimeout.Seconds()))
 	at := s.client(provider, p.callback).AuthCodeURL(p.state, oidc.Nonce(p.nonce), oauth2.S256ChallengeOption(p.verifier))
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("Referrer-Policy", "no-referrer")
@@ -219,44 +209,23 @@ func (s *SignOn) begin(w http.ResponseWriter, r *http.Request) {
 // within is the page of the console at an address; the first page for any other address.
 func within(to string) string {
 	u, err := url.Parse(to)
-	if err != nil || len(to) > maxBack || u.Scheme != "" || u.Host != "" || u.User != nil || !strings.HasPrefix(u.Path, home) || strings.HasPrefix(u.Path, home+"oidc/") || strings.ContainsAny(to, "\\\r\n") {
+	if err != nil || u.Scheme != "" || u.Host != "" || u.User != nil || !strings.HasPrefix(u.Path, home) || strings.HasPrefix(u.Path, home+"oidc/") || strings.ContainsAny(to, "\\\r\n") {
 		return home
 	}
-	return (&url.URL{Path: u.Path, RawQuery: u.RawQuery}).String()
+	page := (&url.URL{Path: u.Path, RawQuery: u.RawQuery}).String()
+	if len(page) > maxBack {
+		return home
+	}
+	return page
 }
 
-func (s *SignOn) keep(token string, p *pending) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var oldest [sha256.Size]byte
-	for digest, other := range s.pending {
-		if p.began.Sub(other.began) > signInTimeout {
-			delete(s.pending, digest)
-		} else if first, ok := s.pending[oldest]; !ok || other.began.Before(first.began) {
-			oldest = digest
-		}
-	}
-	if len(s.pending) >= maxPending {
-		delete(s.pending, oldest)
-	}
-	s.pending[sha256.Sum256([]byte(token))] = p
-}
-
-// take removes and returns the sign-in of the browser's cookie.
+// take is the sign-in of the browser's cookie, once; nil: there is none.
 func (s *SignOn) take(r *http.Request) *pending {
 	c, err := r.Cookie(cookie)
 	if err != nil {
 		return nil
 	}
-	digest := sha256.Sum256([]byte(c.Value))
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	p := s.pending[digest]
-	delete(s.pending, digest)
-	if p == nil || s.Clock.Now().Sub(p.began) > signInTimeout {
-		return nil
-	}
-	return p
+	return s.sealed.take(c.Value)
 }
 
 // back redirects to the console, with the cause of a failure.

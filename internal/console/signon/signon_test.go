@@ -368,18 +368,46 @@ func TestSessionName(t *testing.T) {
 	}
 }
 
-// However many begin, memory is bounded: the oldest have to begin again.
-func TestPendingIsBounded(t *testing.T) {
+// However many begin, nobody has to begin again, and memory is bounded.
+func TestManyBegin(t *testing.T) {
 	c := newConsole(t)
 	first, mark := c.begin("")
+	asked := c.p.asked
 	c.clock.now = c.clock.now.Add(time.Second)
-	for range maxPending {
+	for range 1100 {
 		c.begin("")
 	}
-	if n := len(c.on.pending); n != maxPending {
+	c.p.asked = asked
+	if to := c.answered(first, mark); to != home {
+		t.Errorf("sent to %s", to)
+	}
+	for range maxTaken + 1 {
+		c.on.sealed.take(c.on.sealed.seal(&pending{nonce: drawn(), began: c.clock.now}))
+	}
+	if n := len(c.on.sealed.taken); n > maxTaken {
 		t.Errorf("%d are kept", n)
 	}
-	if to := c.answered(first, mark); to != "/_godwit/ui/?sign-in=over" {
+}
+
+// Only what the server has sealed is a sign-in.
+func TestForgedCookie(t *testing.T) {
+	c := newConsole(t)
+	back, mark := c.begin("")
+	other := newConsole(t)
+	_, strange := other.begin("")
+	for name, value := range map[string]string{"none": "", "no base64": "%", "another server's": strange.Value, "changed": "A" + mark.Value[1:] + "A", "short": mark.Value[:20]} {
+		if to := c.answered(back, &http.Cookie{Name: cookie, Value: value}); to != "/_godwit/ui/?sign-in=over" {
+			t.Errorf("%s: sent to %s", name, to)
+		}
+	}
+	if to := c.answered(back, mark); to != home {
+		t.Errorf("sent to %s", to)
+	}
+	long, mark := c.begin("/_godwit/ui/?" + strings.Repeat("x", maxBack-20))
+	if n := len(mark.String()); n > 4096 {
+		t.Errorf("no browser keeps a cookie of %d bytes", n)
+	}
+	if to := c.answered(long, mark); len(to) < maxBack-20 {
 		t.Errorf("sent to %s", to)
 	}
 }

@@ -97,6 +97,14 @@ type session struct {
 	Attributes struct {
 		Created string `json:"creationDate,omitempty"`
 	} `json:"attributes"`
+	Federation *federation `json:"webIdFederationData,omitempty"`
+}
+
+// federation is who an identity provider says that a session is of, as the session's name may be
+// any.
+type federation struct {
+	Provider   string            `json:"federatedProvider"`
+	Attributes map[string]string `json:"attributes"`
 }
 
 var kinds = map[caller.Kind]string{
@@ -118,6 +126,15 @@ func identityOf(who *caller.Caller, accessKey string) identity {
 		s.Issuer.Type, s.Issuer.Principal, s.Issuer.ARN, s.Issuer.Account = "Role", who.RoleID, who.Role, who.Account
 		if !who.Issued.IsZero() {
 			s.Attributes.Created = stamp(who.Issued)
+		}
+		if who.Provider != "" {
+			f := &federation{Provider: bounded(who.Provider), Attributes: map[string]string{}}
+			for key, values := range who.Claims {
+				if claim := key[strings.LastIndexByte(key, ':')+1:]; len(values) > 0 && (claim == "sub" || claim == "aud") {
+					f.Attributes[key] = bounded(values[0])
+				}
+			}
+			s.Federation = f
 		}
 		i.Session = s
 	case caller.Service:

@@ -93,6 +93,15 @@ func TestRecord(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", d)
 	}
 
+	federated := *role
+	federated.Provider = "arn:aws:iam::123456789012:oidc-provider/id.example.com"
+	federated.Claims = map[string][]string{"id.example.com:sub": {"u-1"}, "id.example.com:aud": {"godwit"}, "id.example.com:email": {"canary"}}
+	trail.Call(call("GetQueueAttributes", &federated), nil, audit.Outcome{Status: 200})
+	want = map[string]any{"federatedProvider": federated.Provider, "attributes": map[string]any{"id.example.com:sub": "u-1", "id.example.com:aud": "godwit"}}
+	if d := cmp.Diff(want, sink.last(t)["userIdentity"].(map[string]any)["sessionContext"].(map[string]any)["webIdFederationData"]); d != "" {
+		t.Errorf("of an identity provider (-want +got):\n%s", d)
+	}
+
 	trail.Call(call("DeleteQueue", nil), nil, audit.Outcome{Status: http.StatusForbidden, Code: "SignatureDoesNotMatch", Message: "why"})
 	r := sink.last(t)
 	if r["errorCode"] != "SignatureDoesNotMatch" || r["errorMessage"] != "why" || r["readOnly"] != false ||

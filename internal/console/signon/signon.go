@@ -15,6 +15,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -402,13 +403,17 @@ func holds(claim any, value string) bool {
 	return false
 }
 
+// marked matches names with a digest, such as sessionName adds.
+var marked = regexp.MustCompile(`-[0-9a-f]{10}$`)
+
 // sessionName is the name of the session: the mail address, if the provider has verified it,
 // else the subject. Characters that are invalid in session names are replaced, and a digest
-// of the subject keeps such names distinct.
+// of the subject keeps such names distinct, and subjects from being taken for addresses: at some
+// providers people choose theirs.
 func sessionName(subject string, claims map[string]any) string {
-	name := subject
+	name, plain := subject, !strings.Contains(subject, "@")
 	if address, ok := claims["email"].(string); ok && address != "" && claims["email_verified"] == true {
-		name = address
+		name, plain = address, strings.Contains(address, "@")
 	}
 	fit := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_+=,.@-", r) {
@@ -416,7 +421,7 @@ func sessionName(subject string, claims map[string]any) string {
 		}
 		return '-'
 	}, name)
-	if fit == name && len(fit) >= 2 && len(fit) <= maxName {
+	if plain && fit == name && !marked.MatchString(fit) && len(fit) >= 2 && len(fit) <= maxName {
 		return fit
 	}
 	digest := sha256.Sum256([]byte(subject))

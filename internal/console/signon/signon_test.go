@@ -358,6 +358,14 @@ func TestSessionName(t *testing.T) {
 	if got := sessionName("u-1", map[string]any{"email": "root@example.com"}); got != "u-1" {
 		t.Errorf("an address that nobody has verified is the name: %s", got)
 	}
+	for _, c := range []map[string]any{nil, {"email": "ann@example.com"}, {"email": "ann@example.com", "email_verified": false}} {
+		if got := sessionName("ann@example.com", c); got == "ann@example.com" || !strings.HasPrefix(got, "ann@example.com-") {
+			t.Errorf("a subject that nobody has verified is called %s", got)
+		}
+	}
+	if name := sessionName("a|b", nil); sessionName(name, nil) == name {
+		t.Errorf("two people are called %s", name)
+	}
 	seen := map[string]bool{}
 	for _, subject := range []string{"a|b", "a/b", "a-b", "x", "", strings.Repeat("y", 70), strings.Repeat("y", 71), "пользователь"} {
 		name := sessionName(subject, nil)

@@ -205,7 +205,7 @@ func (t *Trail) Operation(r *http.Request, who *caller.Caller, at time.Time, reg
 		return
 	}
 	record := record{
-		UserIdentity: t.identityOf(who, ""), EventSource: "godwit", EventName: op.Name, Region: region,
+		UserIdentity: t.identityOf(who, ""), EventSource: "godwit", EventName: bounded(op.Name), Region: region,
 		SourceAddress: host(r.RemoteAddr), UserAgent: bounded(r.UserAgent()), ReadOnly: op.Reads, EventType: "AwsApiCall",
 	}
 	if op.Resource != "" {

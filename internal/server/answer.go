@@ -95,6 +95,7 @@ func respond(deps Deps, s *state, r *running) (Parts, error) {
 		Operator:  gate.Operator(),
 		Console:   pages,
 		Operated:  operated(deps, trail),
+		Missed:    gate.Missed,
 		Admin:     own,
 		Developer: forDevelopers(deps.Config, s.engine, trying),
 		Metrics:   s.counting.Handler(),

@@ -134,6 +134,8 @@ type Parts struct {
 	Console map[string]http.Handler
 	// Operated is called for requests that are served without authentication; may be nil.
 	Operated func(r *http.Request)
+	// Missed is called for requests under /_godwit/ that nothing serves; may be nil.
+	Missed func(r *http.Request)
 	// Metrics serves GET /metrics; nil: nothing does.
 	Metrics http.Handler
 	// Functions accepts the connections of functions, which are served by Wire alone; nil:

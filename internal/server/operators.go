@@ -31,7 +31,12 @@ func (s *Server) everything(parts Parts) *http.ServeMux {
 	}
 	handleAll(mux, parts.Console)
 	mux.Handle("GET "+adminPrefix+"{$}", admin.Index(config.Version, listed))
-	mux.Handle(adminPrefix, admin.NotFound())
+	mux.Handle(adminPrefix, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if parts.Missed != nil {
+			parts.Missed(r)
+		}
+		admin.NotFound().ServeHTTP(w, r)
+	}))
 	return mux
 }
 

@@ -146,6 +146,23 @@ func TestReadOnly(t *testing.T) {
 			t.Errorf("%s: %d %s, in the audit log %+v", c[1], status, text, news)
 		}
 	}
+	// What cannot be read, or does not exist, is in it, too.
+	for _, c := range []struct {
+		method, link, body, name, code string
+		status                         int
+	}{
+		{http.MethodPost, "jobs", `{"kind":"eat"}`, "CreateJob", "BadRequest", http.StatusBadRequest},
+		{http.MethodPost, "messages/delete", `{"arn":`, "DeleteMessages", "BadRequest", http.StatusBadRequest},
+		{http.MethodGet, "queues?limit=many", "", "ListQueues", "BadRequest", http.StatusBadRequest},
+		{http.MethodGet, "quues", "", "GET /_godwit/v1/quues", "NotFound", http.StatusNotFound},
+		{http.MethodPost, "queues", "{}", "POST /_godwit/v1/queues", "NotFound", http.StatusNotFound},
+	} {
+		status, text := w.ask(c.method, w.endpoint+prefix+c.link, c.body)
+		news := audited()
+		if status != c.status || len(news) != 1 || news[0].EventName != c.name || news[0].ErrorCode != c.code || news[0].ReadOnly != (c.method == http.MethodGet) {
+			t.Errorf("%s %s: %d %s, in the audit log %+v", c.method, c.link, status, text, news)
+		}
+	}
 	if used := must(identities.GetAccessKeyLastUsed(t.Context(), &iam.GetAccessKeyLastUsedInput{AccessKeyId: key.AccessKeyId}))(t).AccessKeyLastUsed; *used.ServiceName != "godwit" || used.LastUsedDate == nil {
 		t.Errorf("the key was used for %s at %v", *used.ServiceName, used.LastUsedDate)
 	}

@@ -157,8 +157,8 @@ func Operations(o Options) []rest.Operation {
 }
 
 // Handlers are the handlers of the API, by patterns of http.ServeMux.
-func Handlers(o Options, admit func(r *http.Request, op *rest.Operation, resource string) (*rest.Call, error)) map[string]http.Handler {
-	handlers := rest.Handlers(Operations(o), rest.Options{Admit: admit})
+func Handlers(o Options, admission rest.Options) map[string]http.Handler {
+	handlers := rest.Handlers(Operations(o), admission)
 	handlers["GET "+DocumentPath] = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Cache-Control", "no-store") // it differs between versions

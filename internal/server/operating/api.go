@@ -89,7 +89,7 @@ func API(p Parts) map[string]http.Handler {
 		Backups:     p.Backups,
 		Development: p.Development,
 		Sources:     sources.New(sources.Options{Module: p.Sources, Account: p.Config.Account, Current: p.Identities.Current}),
-	}, p.Gate.Admit)
+	}, rest.Options{Admit: p.Gate.Admit, Malformed: p.Gate.Malformed})
 }
 
 // jobEnded counts and records the end of a job.

@@ -248,6 +248,27 @@ func (g *Gate) Admit(r *http.Request, op *rest.Operation, resource string) (call
 	return call, g.may(r, who, op.Action(), broad, resource)
 }
 
+// Malformed records a request of an operation that cannot be read.
+func (g *Gate) Malformed(r *http.Request, op *rest.Operation, err error) {
+	g.unserved(r, audit.Operation{Name: op.Name, Reads: op.Reads()}, op.NeedsOwnRight(), err)
+}
+
+// Missed records a request of an operation that does not exist.
+func (g *Gate) Missed(r *http.Request) {
+	if strings.HasPrefix(r.URL.Path, operator.Prefix) { // else Operator has
+		reads := r.Method == http.MethodGet || r.Method == http.MethodHead
+		g.unserved(r, audit.Operation{Name: r.Method + " " + r.URL.Path, Reads: reads}, false, rest.NotFound("there is no such operation"))
+	}
+}
+
+// unserved records what never comes to Admit, which would record it.
+func (g *Gate) unserved(r *http.Request, about audit.Operation, always bool, err error) {
+	who, _ := r.Context().Value(callerKey{}).(*caller.Caller)
+	if !about.Reads || always || who != nil {
+		g.Trail.Operation(r, who, g.Clock.Now(), g.Config.Region, about, outcome(err))
+	}
+}
+
 // broadOf is the broad right that covers an action; empty: none does.
 func broadOf(action string) string {
 	switch {

@@ -202,6 +202,9 @@ type Options struct {
 	// Admit authenticates the caller, and checks the permission for an operation on a
 	// resource, or on none if it is empty; nil: everything is allowed.
 	Admit func(r *http.Request, o *Operation, resource string) (*Call, error)
+	// Malformed is called for a request of an operation that cannot be decoded, and so does not
+	// reach Admit; may be nil.
+	Malformed func(r *http.Request, o *Operation, err error)
 }
 
 // Handlers are the operations by their patterns of http.ServeMux.
@@ -217,6 +220,9 @@ func handler(op *Operation, o Options) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		in := reflect.New(op.in).Interface()
 		if err := decode(w, r, op, in); err != nil {
+			if o.Malformed != nil && !op.Open {
+				o.Malformed(r, op, err)
+			}
 			refused(w, err)
 			return
 		}

@@ -118,6 +118,21 @@ func TestLists(t *testing.T) {
 	}
 }
 
+// A file may have a list as YAML has it, too, whose values may have commas.
+func TestListsOfYAML(t *testing.T) {
+	flags, err := parse(t, "serve", "--config", settingsFile(t, "console-oidc-scopes: [openid, email, groups]\nconsole-oidc-roles:\n- groups=sre=operators\n- 'team=a,b=watchers'\ncors-origins: []\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := flags.Serve.Config
+	if d := cmp.Diff(config.OIDC{Scopes: []string{"openid", "email", "groups"}, Roles: []string{"groups=sre=operators", "team=a,b=watchers"}}, got.OIDC); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+	if len(got.CORSOrigins) > 0 {
+		t.Errorf("no origins are %q", got.CORSOrigins)
+	}
+}
+
 // An empty variable of a flag that is true or false is none.
 func TestEmptyBooleans(t *testing.T) {
 	for _, name := range []string{"GODWIT_ACCEPT_DATA_LOSS", "GODWIT_RETRY_429", "GODWIT_METRICS"} {
@@ -159,6 +174,7 @@ func TestRefusedStarts(t *testing.T) {
 		{"unknown setting", []string{"serve", "--config", settingsFile(t, "listen: 127.0.0.1:1\nlissen: x\n")}, `line 2: there is no setting "lissen"`},
 		{"virtual clock in production", []string{"serve", "--config", settingsFile(t, "clock: virtual\n")}, `line 1: there is no setting "clock"`},
 		{"a file that names a file", []string{"serve", "--config", settingsFile(t, "config: x\n")}, `line 1: there is no setting "config"`},
+		{"a list in the file", []string{"serve", "--config", settingsFile(t, "region: r\nlisten: [a, b]\n")}, "line 2: listen: want a single value"},
 		{"wrong type in the file", []string{"serve", "--config", settingsFile(t, "jitter: much\n")}, "--jitter"},
 		{"unknown flag", []string{"--lissen", "x"}, "--lissen"},
 		{"out of range", []string{"dev", "--jitter", "2"}, "--jitter: want a number from 0 to 1"},

@@ -47,6 +47,16 @@ func (s settings) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, 
 	if value, ok := s.file.Value(flag.Name); ok {
 		return value, nil
 	}
+	if !flag.IsSlice() {
+		return nil, s.file.CheckSingle(flag.Name)
+	}
+	if values, ok := s.file.List(flag.Name); ok {
+		list := make([]any, len(values)) // as a resolver of JSON has it: values may have commas
+		for i, value := range values {
+			list[i] = value
+		}
+		return list, nil
+	}
 	return nil, nil
 }
 

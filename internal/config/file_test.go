@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -29,7 +30,8 @@ func TestParseFileRefuses(t *testing.T) {
 	for name, tt := range map[string]struct{ text, want string }{
 		"twice":         {"listen: a\ndata: b\nlisten: c\n", "line 3: listen is set already in line 1"},
 		"nested":        {"data: x\nlisten:\n  host: a\n", "line 2: listen: want a single value"},
-		"list":          {"listen: [a]\n", "line 1: listen: want a single value"},
+		"nested list":   {"data: x\nhosts:\n  - a\n  - [b]\n", "line 4: hosts: want a list of single values"},
+		"empty in list": {"hosts: [a, ~]\n", "line 1: hosts: want a list of single values"},
 		"no value":      {"\nlisten:\n", "line 2: listen: want a single value"},
 		"an alias":      {"data: &a x\nlisten: *a\n", "line 2: listen: want a single value"},
 		"not a mapping": {"- listen\n", "line 1: want settings as name: value"},
@@ -69,6 +71,31 @@ func TestCheckNamesTheFirstUnknownSetting(t *testing.T) {
 	}
 	if err := f.Check([]string{"listen", "lissen", "datta"}); err != nil {
 		t.Errorf("Check of known settings: %v", err)
+	}
+}
+
+func TestListsInAFile(t *testing.T) {
+	f, err := config.ParseFile(strings.NewReader("roles: [a=b=c, 'd,e']\nnone: []\nlisten: a\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, ok := f.List("roles"); !ok || !slices.Equal(got, []string{"a=b=c", "d,e"}) {
+		t.Errorf("%q, %v", got, ok)
+	}
+	if got, ok := f.List("none"); !ok || len(got) != 0 {
+		t.Errorf("%q, %v", got, ok)
+	}
+	if got, ok := f.List("listen"); ok {
+		t.Errorf("a single value is %q", got)
+	}
+	if got, ok := f.Value("roles"); ok {
+		t.Errorf("a list is %q", got)
+	}
+	if err := f.CheckSingle("listen"); err != nil {
+		t.Error(err)
+	}
+	if err := f.CheckSingle("none"); err == nil || err.Error() != "settings file, line 2: none: want a single value" {
+		t.Errorf("CheckSingle: %v", err)
 	}
 }
 

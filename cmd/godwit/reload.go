@@ -40,6 +40,7 @@ func (p *process) logging(cfg *config.Config) (log *slog.Logger, done func()) {
 	go func() {
 		defer close(over)
 		for range hangups {
+			running.Live.Reload() // also where the settings are wrong
 			now, texts, err := p.reread(&running)
 			if err != nil {
 				log.Error("the settings are not read anew, and stay as they are", "error", err)

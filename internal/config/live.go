@@ -2,6 +2,8 @@ package config
 
 import (
 	"reflect"
+	"slices"
+	"sync"
 	"sync/atomic"
 )
 
@@ -24,8 +26,7 @@ func (a *Accounts) check(check func(ok bool, flag, format string, args ...any)) 
 	}
 }
 
-// LiveFlags are the flags of settings that take effect when they are reloaded. Certificates
-// are reloaded without that.
+// LiveFlags are the flags of settings that take effect when they are reloaded.
 func LiveFlags() []string {
 	flags := []string{"log-level"}
 	for f := range reflect.TypeFor[Accounts]().Fields() {
@@ -35,7 +36,32 @@ func LiveFlags() []string {
 }
 
 // Live are the reloadable settings of a running server.
-type Live struct{ accounts atomic.Pointer[Accounts] }
+type Live struct {
+	accounts atomic.Pointer[Accounts]
+
+	mu    sync.Mutex
+	files []func()
+}
+
+// OnReload has a function called with each reload, which reads anew the files that settings name.
+func (l *Live) OnReload(read func()) {
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.files = append(l.files, read)
+}
+
+// Reload reads anew the files that settings name.
+func (l *Live) Reload() {
+	l.mu.Lock()
+	all := slices.Clone(l.files)
+	l.mu.Unlock()
+	for _, read := range all {
+		read()
+	}
+}
 
 // NewLive begins with the settings of c.
 func NewLive(c *Config) *Live {

@@ -49,6 +49,7 @@ func (s *Server) openCertificates(root *seal.Root) error {
 			return err
 		}
 		s.secure = files
+		c.Live.OnReload(files.Reload)
 	case len(c.ACMEDomains) > 0:
 		cache := c.ACMECache
 		if cache == "" {

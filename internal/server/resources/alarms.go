@@ -1,6 +1,7 @@
 package resources
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -35,8 +36,16 @@ func (a Alarm) over(is Alarm) Alarm {
 	return all
 }
 
-// sameMember reports that two values of an alarm's member mean the same: none is an empty list.
-func sameMember(is, want any) bool {
+// sameMember reports that two values of an alarm's member mean the same: none is an empty list, and
+// tags that are not wanted are left.
+func sameMember(name string, is, want any) bool {
+	if name == "Tags" {
+		there, _ := is.([]any)
+		wanted, _ := want.([]any)
+		return !slices.ContainsFunc(wanted, func(tag any) bool {
+			return !slices.ContainsFunc(there, func(t any) bool { return written(t) == written(tag) })
+		})
+	}
 	if list, ok := want.([]any); is == nil && ok && len(list) == 0 {
 		return true
 	}
@@ -47,7 +56,7 @@ func (a *Applying) alarms(ctx context.Context, set *Set) error {
 	if len(set.Alarms) == 0 {
 		return nil
 	}
-	all, err := a.To.alarms(ctx)
+	all, arns, err := a.To.alarms(ctx)
 	if err != nil {
 		return err
 	}
@@ -65,21 +74,105 @@ func (a *Applying) alarms(ctx context.Context, set *Set) error {
 			}
 			continue
 		}
+		if want["Tags"] != nil {
+			tags, err := a.To.alarmTags(ctx, arns[want.name()])
+			if err != nil && !isRefusal(err) {
+				return err
+			}
+			is["Tags"] = tags
+		}
 		var differ []string
 		for _, name := range sortedKeys(want) {
-			if !sameMember(is[name], want[name]) {
+			if !sameMember(name, is[name], want[name]) {
 				differ = append(differ, name)
 			}
 		}
-		for i, name := range differ {
-			do := put
-			if i > 0 { // the alarm is put as a whole
+		do := put // the alarm is put as a whole
+		for _, name := range differ {
+			c := Change{What: what, Name: name, Was: written(is[name]), To: written(want[name])}
+			if name == "Tags" { // which are those of a new alarm only
+				err = a.change(c, func() error {
+					return a.To.json(ctx, "TagResource", map[string]any{"ResourceARN": arns[want.name()], "Tags": want["Tags"]}, nil)
+				})
+			} else {
+				err = a.change(c, do)
 				do = nil
 			}
-			if err := a.change(Change{What: what, Name: name, Was: written(is[name]), To: written(want[name])}, do); err != nil {
+			if err != nil {
 				return err
 			}
 		}
 	}
+	return nil
+}
+
+// alarms are all alarms on metrics, and their ARNs by name.
+func (s *Server) alarms(ctx context.Context) (all []Alarm, arns map[string]string, err error) {
+	arns = map[string]string{}
+	in := map[string]any{"AlarmTypes": []string{"MetricAlarm"}}
+	for range maxPages {
+		var out struct {
+			MetricAlarms []Alarm
+			NextToken    string
+		}
+		if err := s.json(ctx, "DescribeAlarms", in, &out); err != nil {
+			return nil, nil, err
+		}
+		for _, a := range out.MetricAlarms {
+			arns[a.name()], _ = a["AlarmArn"].(string)
+			for _, name := range ofAlarms {
+				delete(a, name)
+			}
+			for name, value := range a {
+				if list, ok := value.([]any); value == nil || ok && len(list) == 0 {
+					delete(a, name)
+				} else {
+					a[name] = plain(value)
+				}
+			}
+			all = append(all, a)
+		}
+		if out.NextToken == "" {
+			break
+		}
+		in["NextToken"] = out.NextToken
+	}
+	slices.SortFunc(all, func(a, b Alarm) int { return cmp.Compare(a.name(), b.name()) })
+	return all, arns, nil
+}
+
+// alarmTags are the tags of an alarm, in the form of PutMetricAlarm and in the order of their keys.
+func (s *Server) alarmTags(ctx context.Context, arn string) ([]any, error) {
+	var out struct{ Tags []struct{ Key, Value string } }
+	if err := s.json(ctx, "ListTagsForResource", map[string]any{"ResourceARN": arn}, &out); err != nil {
+		return nil, err
+	}
+	tags := map[string]string{}
+	for _, tag := range out.Tags {
+		tags[tag.Key] = tag.Value
+	}
+	var all []any
+	for _, key := range sortedKeys(tags) {
+		all = append(all, map[string]any{"Key": key, "Value": tags[key]})
+	}
+	return all, nil
+}
+
+// alarms reads the alarms.
+func (e *exporting) alarms(ctx context.Context) error {
+	all, arns, err := e.Server.alarms(ctx)
+	if err != nil {
+		return e.unless(err, "alarms")
+	}
+	for _, a := range all {
+		tags, err := e.alarmTags(ctx, arns[a.name()])
+		if e.unless(err, "tags of alarm "+a.name()) != nil {
+			return err
+		}
+		if len(tags) > 0 {
+			a["Tags"] = tags
+		}
+	}
+	e.set.Alarms = all
 	return nil
 }

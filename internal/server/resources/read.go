@@ -145,7 +145,7 @@ func (s *Server) Export(ctx context.Context) (set *Set, missed []string, err err
 			return nil, nil, err
 		}
 	}
-	if e.set.Alarms, err = s.alarms(ctx); e.unless(err, "alarms") != nil {
+	if err := e.alarms(ctx); err != nil {
 		return nil, nil, err
 	}
 	if err := e.sources(ctx); err != nil {
@@ -294,37 +294,4 @@ func (s *Server) subscriptionAttributes(ctx context.Context, arn string) (Attrib
 		return nil, err
 	}
 	return without(found.pairs("entry", "key", "value"), ofSubscriptions), nil
-}
-
-// alarms are all alarms on metrics.
-func (s *Server) alarms(ctx context.Context) (all []Alarm, err error) {
-	in := map[string]any{"AlarmTypes": []string{"MetricAlarm"}}
-	for range maxPages {
-		var out struct {
-			MetricAlarms []Alarm
-			NextToken    string
-		}
-		if err := s.json(ctx, "DescribeAlarms", in, &out); err != nil {
-			return nil, err
-		}
-		for _, a := range out.MetricAlarms {
-			for _, name := range ofAlarms {
-				delete(a, name)
-			}
-			for name, value := range a {
-				if list, ok := value.([]any); value == nil || ok && len(list) == 0 {
-					delete(a, name)
-				} else {
-					a[name] = plain(value)
-				}
-			}
-			all = append(all, a)
-		}
-		if out.NextToken == "" {
-			break
-		}
-		in["NextToken"] = out.NextToken
-	}
-	slices.SortFunc(all, func(a, b Alarm) int { return cmp.Compare(a.name(), b.name()) })
-	return all, nil
 }

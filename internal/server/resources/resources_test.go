@@ -93,6 +93,7 @@ Alarms:
     Threshold: 100
     ComparisonOperator: GreaterThanThreshold
     AlarmActions: ["arn:aws:sns:us-east-1:000000000000:orders"]
+    Tags: [{Key: team, Value: a}, {Key: draft, Value: ""}]
 `
 
 func read(t *testing.T, text string) *resources.Set {
@@ -269,7 +270,7 @@ func TestPasswordsOfEndpoints(t *testing.T) {
 func TestAlarmMembers(t *testing.T) {
 	to, _ := start(t, "000000000000", "us-east-1")
 	apply(t, to, read(t, strings.Replace(file, "    Threshold: 100", "    Threshold: 100\n    TreatMissingData: breaching\n    DatapointsToAlarm: 1\n    AlarmDescription: too much", 1)), false)
-	for _, members := range []string{"Threshold: 200, OKActions: []", "ExtendedStatistic: p90", "Statistic: Average, EvaluationPeriods: 2"} {
+	for _, members := range []string{"Threshold: 200, OKActions: []", "ExtendedStatistic: p90", "Tags: [{Key: team, Value: b}]", "Statistic: Average, EvaluationPeriods: 2"} {
 		set := read(t, "Alarms: [{AlarmName: backlog, "+members+"}]")
 		if n, text := apply(t, to, set, false); n == 0 {
 			t.Errorf("%s: no change:\n%s", members, text)
@@ -279,7 +280,7 @@ func TestAlarmMembers(t *testing.T) {
 		}
 	}
 	exported := export(t, to)
-	for _, line := range []string{"TreatMissingData: breaching", "AlarmDescription: too much", "Threshold: 200", "Statistic: Average", "EvaluationPeriods: 2", "us-east-1:000000000000:orders", "Period: 60"} {
+	for _, line := range []string{"TreatMissingData: breaching", "AlarmDescription: too much", "Threshold: 200", "Statistic: Average", "EvaluationPeriods: 2", "Value: b", "Key: draft", "us-east-1:000000000000:orders", "Period: 60"} {
 		if !strings.Contains(exported, line) {
 			t.Errorf("%s is missing of\n%s", line, exported)
 		}

@@ -10,6 +10,9 @@ import (
 	"godwit.dev/godwit/internal/monitor/prom"
 )
 
+// checkTime bounds the wait of a health check: whoever asks for it may not wait for long.
+const checkTime = 100 * time.Millisecond
+
 // tolerated is how far the data may be ahead of the clock in a server that runs.
 const tolerated = time.Minute
 
@@ -18,7 +21,7 @@ const tolerated = time.Minute
 func Ahead(latest func() time.Time, c clock.Clock) func() time.Duration {
 	var late lateness
 	return func() time.Duration {
-		at, err := ask(&late, func() (time.Time, error) { return latest(), nil })
+		at, err := askWithin(checkTime, &late, func() (time.Time, error) { return latest(), nil })
 		if err != nil {
 			return 0 // not known now
 		}

@@ -100,6 +100,10 @@ var errLate = fault.New(fault.Unavailable, "The disk hangs.")
 
 // ask gives what f does, or Unavailable if that takes too long.
 func ask[T any](late *lateness, f func() (T, error)) (answer T, err error) {
+	return askWithin(scrapeTimeout, late, f)
+}
+
+func askWithin[T any](limit time.Duration, late *lateness, f func() (T, error)) (answer T, err error) {
 	if late.answers.Load() > 0 {
 		return answer, errLate
 	}
@@ -112,7 +116,7 @@ func ask[T any](late *lateness, f func() (T, error)) (answer T, err error) {
 		answer, err := f()
 		answers <- answered{answer, err}
 	}()
-	over, stop := clock.After(clock.System, scrapeTimeout)
+	over, stop := clock.After(clock.System, limit)
 	defer stop()
 	select {
 	case a := <-answers:

@@ -431,37 +431,3 @@ func TestFullDisk(t *testing.T) {
 		t.Errorf("a change on a full disk: %v", err)
 	}
 }
-
-// damaged is metrics of which one cannot be read.
-type damaged struct {
-	Reader
-	name string
-}
-
-func (d damaged) Units(m metrics.Metric) ([]string, error) {
-	if m.Name == d.name {
-		return nil, errors.New("the table is damaged")
-	}
-	return d.Reader.Units(m)
-}
-
-// An alarm whose metric cannot be read keeps no other one from its state and its actions, and is
-// told of.
-func TestUnreadableMetric(t *testing.T) {
-	w := newWorld(t)
-	e := w.open(w.store)
-	e.options.Metrics = damaged{w.points, "lost"}
-	lost := config()
-	lost.MetricName = "lost"
-	for name, c := range map[string]alarm.Config{"a": lost, "b": config()} {
-		if err := e.Put(id(name), c, nil); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := w.pass(e, 20); err == nil || !strings.Contains(err.Error(), "alarm:a: the table is damaged") {
-		t.Errorf("of the first one is said: %v", err)
-	}
-	if a, _ := e.Get(id("b")); a.State != alarm.Alarming || len(w.executor.actions) != 1 {
-		t.Errorf("the other one is %s, with the actions %q", a.State, w.executor.actions)
-	}
-}

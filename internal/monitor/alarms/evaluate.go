@@ -3,7 +3,6 @@ package alarms
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -43,15 +42,12 @@ func (e *Engine) evaluateAll(at time.Time, short bool) error {
 	slices.SortFunc(all, func(a, b *alarm.Alarm) int {
 		return cmp.Or(cmp.Compare(a.Account, b.Account), cmp.Compare(a.Region, b.Region), cmp.Compare(a.Name, b.Name))
 	})
-	var failed error
 	for _, a := range all {
-		// An alarm whose metric cannot be read, as of a damaged part of the store, keeps no other
-		// one from its state.
-		if err := e.evaluate(a, at); err != nil && failed == nil {
-			failed = fmt.Errorf("alarm %s: %w", a.ARN(), err)
+		if err := e.evaluate(a, at); err != nil {
+			return err
 		}
 	}
-	return errors.Join(failed, e.Execute(context.Background()))
+	return e.Execute(context.Background())
 }
 
 // evaluate evaluates an alarm. If the alarm was changed concurrently, it waits for the next

@@ -231,18 +231,7 @@ func (s *Service) deleteAlarms(_ context.Context, call *api.Call, in *DeleteAlar
 	if err := checkNames(in.AlarmNames); err != nil {
 		return nil, err
 	}
-	ids := alarmIDs(call, in.AlarmNames)
-	there := slices.DeleteFunc(slices.Clone(ids), func(id alarms.ID) bool {
-		_, ok := s.alarms.Get(id)
-		return !ok
-	})
-	if err := s.alarms.Delete(there); err != nil {
-		return nil, err
-	}
-	if len(there) == 0 && len(ids) > 0 {
-		return nil, fault.New(fault.NotFound, "")
-	}
-	return nil, nil
+	return nil, s.alarms.Delete(alarmIDs(call, in.AlarmNames))
 }
 
 // enableAlarmActions answers EnableAlarmActions. It ignores unknown alarms.

@@ -317,7 +317,7 @@ func (e *Engine) put(id ID, config alarm.Config, tags map[string]string) error {
 	return nil
 }
 
-// Delete removes alarms, all or none. It fails with NotFound if one does not exist.
+// Delete removes those of the alarms that exist. It fails with NotFound if none of several does.
 func (e *Engine) Delete(ids []ID) error {
 	return e.run(func() error { return e.remove(ids) })
 }
@@ -327,15 +327,15 @@ func (e *Engine) remove(ids []ID) error {
 	gone := map[ID]bool{}
 	for _, id := range ids {
 		a, ok := e.alarms[id]
-		if !ok {
-			return ErrNotFound
-		}
-		if gone[id] {
+		if !ok || gone[id] {
 			continue
 		}
 		gone[id] = true
 		c.batch.Delete(id.key(kindAlarm))
 		c.note(id, a.Deleted(c.now))
+	}
+	if len(gone) == 0 && len(ids) > 0 {
+		return ErrNotFound
 	}
 	c.apply()
 	for id := range gone {

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -276,10 +277,10 @@ func TestAlarmsAreKept(t *testing.T) {
 	if err := e.Put(ID{"111111111111", "us-east-1", "d"}, config(), nil); err != nil {
 		t.Error(err)
 	}
-	if err := e.Delete([]ID{id("a"), id("none")}); fault.KindOf(err) != fault.NotFound {
+	if err := e.Delete([]ID{id("none"), id("neither")}); fault.KindOf(err) != fault.NotFound {
 		t.Error(err)
 	}
-	if err := e.Delete([]ID{id("a"), id("a")}); err != nil {
+	if err := e.Delete([]ID{id("none"), id("a"), id("a")}); err != nil {
 		t.Error(err)
 	}
 	if err := e.SetState(t.Context(), id("b"), alarm.Status{State: alarm.OK, Reason: "r"}); err != nil {
@@ -429,5 +430,36 @@ func TestFullDisk(t *testing.T) {
 	}
 	if err := e.Put(id("a"), config(), nil); err != nil {
 		t.Errorf("a change on a full disk: %v", err)
+	}
+}
+
+// Of several that delete the same alarms at once each deletes what is left: none fails for an alarm
+// that another one was quicker with, and leaves the rest.
+func TestDeletedAtOnce(t *testing.T) {
+	w := newWorld(t)
+	e := w.open(w.store)
+	for range 50 {
+		for _, name := range []string{"a", "b", "c"} {
+			if err := e.Put(id(name), config(), nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var all sync.WaitGroup
+		for _, other := range []string{"b", "c"} {
+			all.Go(func() {
+				if err := e.Delete([]ID{id("a"), id(other)}); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		for _, name := range []string{"a", "b", "c"} {
+			if _, there := e.Get(id(name)); there {
+				t.Errorf("%s is left", name)
+			}
+		}
+	}
+	if err := e.Delete([]ID{id("a")}); !errors.Is(err, ErrNotFound) {
+		t.Errorf("of none: %v", err)
 	}
 }

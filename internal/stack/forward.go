@@ -267,7 +267,13 @@ func (m *Machine) revise(r *Resource, t *resource.Type, target Version) {
 	if r.Type == target.Type {
 		change, _ = t.Compare(r.uncertain(target.Properties), target.Properties)
 	}
-	if change == resource.Unchanged && r.Status == CreateFailed && r.Before == nil { // it is incomplete
+	if change == resource.Unchanged && r.Status == CreateFailed && r.Before == nil {
+		if r.Reason == creationCancelled { // it is whole
+			target.Physical, target.Attributes = r.Physical, r.Attributes
+			r.Version, r.Phase = target, m.Phase
+			m.set(r, CreateComplete, "")
+			return
+		}
 		m.fail(r, CreateFailed, "The resource "+r.Physical+" was not made whole before. Roll the stack back and update it again.")
 		return
 	}
@@ -388,6 +394,9 @@ func (r *Resource) astray(properties, others map[string]any) map[string]any {
 	return now
 }
 
+// creationCancelled is AWS's reason of a resource that was made while another one failed.
+const creationCancelled = "Resource creation cancelled"
+
 // made applies the outcome of a creation or an update of the forward phase.
 func (m *Machine) made(r *Resource, step *Step, o Outcome) {
 	failure, complete := CreateFailed, CreateComplete
@@ -433,12 +442,12 @@ func (m *Machine) made(r *Resource, step *Step, o Outcome) {
 	case leaving:
 		m.set(r, complete, "")
 	case m.Failing:
-		verb := "creation"
+		reason := creationCancelled
 		if failure == UpdateFailed {
-			verb = "update"
+			reason = "Resource update cancelled"
 		}
 		r.Phase = m.Phase
-		m.set(r, failure, "Resource "+verb+" cancelled")
+		m.set(r, failure, reason)
 	default:
 		r.Phase = m.Phase
 		m.set(r, complete, "")

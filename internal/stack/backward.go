@@ -13,6 +13,12 @@ import (
 func (m *Machine) Rollback(now int64, o *Order) {
 	m.begin(now, o)
 	m.assume(o)
+	for id, r := range m.Resources {
+		if o.Source.RetainExceptOnCreate && r.Operation == m.Operation && r.DeletePolicy == retain {
+			r.DeletePolicy = retainButCreate
+			m.touch(id)
+		}
+	}
 	if m.Status == CreateFailed {
 		m.doom()
 		m.phase(RollbackInProgress, userInitiated)
@@ -308,7 +314,8 @@ func (m *Machine) Leaves(r *Resource) bool {
 	case retain:
 		return true
 	case retainButCreate:
-		if m.Status == DeleteInProgress || m.Status != RollbackInProgress && r.Operation != m.Operation {
+		created := m.Status == RollbackInProgress || m.Status == DeleteInProgress && m.OnFailure == OnFailureDelete
+		if !created && (m.Status == DeleteInProgress || r.Operation != m.Operation) {
 			return true
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"godwit.dev/godwit/internal/stack"
+	"godwit.dev/godwit/internal/stack/template"
 )
 
 // Few words of a template do not make more than a stack may have, and events tell of large
@@ -278,6 +279,41 @@ func TestRenamedIsKept(t *testing.T) {
 	r.ends(t, stack.DeleteComplete)
 	if len(r.things) != 0 {
 		t.Errorf("there are still %v", r.things)
+	}
+}
+
+// What is made in an operation that is rolled back goes, if the request or its policy says so, however
+// the operation ends; what was there before stays.
+func TestRetainExceptOnCreate(t *testing.T) {
+	for _, policy := range []string{"Retain", "RetainExceptOnCreate"} {
+		for _, onFailure := range []string{stack.OnFailureRollback, stack.OnFailureDelete, stack.OnFailureNothing} {
+			r := newRun()
+			order := func(id string) *stack.Order {
+				text := "Resources: {" + id + ": {Type: AWS::SQS::Queue, DeletionPolicy: " + policy + "}, B: {Type: AWS::SQS::Queue, DependsOn: " + id + "}}"
+				o := r.order(nil, onFailure)
+				o.Source.RetainExceptOnCreate = policy == "Retain"
+				read, err := template.Parse([]byte(text))
+				if err != nil {
+					t.Fatal(err)
+				}
+				bound, err := stack.Bind(read, &r.Stack, &o.Source, nil, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				o.Design = o.Source.Of(bound)
+				r.design = o.Design
+				return o
+			}
+			r.fails["create B"] = true
+			r.Create(r.now, order("A"))
+			if r.runAll(nil); onFailure == stack.OnFailureNothing {
+				r.Rollback(r.now, &stack.Order{Source: stack.Source{RetainExceptOnCreate: true}})
+				r.runAll(nil)
+			}
+			if len(r.things) > 0 {
+				t.Errorf("%s, %s: %s leaves %v", policy, onFailure, r.Status, r.things)
+			}
+		}
 	}
 }
 

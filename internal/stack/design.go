@@ -37,6 +37,18 @@ func Bind(t *template.Template, s *Stack, source *Source, previous *Source, kept
 	return t.Bind(in)
 }
 
+// Of is the design of a template that was bound to a source.
+func (s *Source) Of(b *template.Bound) *Design {
+	d := Designed(b)
+	for id, part := range d.Parts {
+		if s.RetainExceptOnCreate && part.DeletePolicy == retain {
+			part.DeletePolicy = retainButCreate
+			d.Parts[id] = part
+		}
+	}
+	return d
+}
+
 // Designed is the design of a bound template.
 func Designed(b *template.Bound) *Design {
 	order := b.Order()

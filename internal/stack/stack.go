@@ -90,6 +90,8 @@ type Source struct {
 	Capabilities  []string    `json:"capabilities,omitempty"`
 	Notifications []string    `json:"notifications,omitempty"` // ARNs of topics
 	Role          string      `json:"role,omitempty"`          // that acts; empty: the requester
+	// RetainExceptOnCreate has the rollback of what is made delete it, though its policy is to retain it.
+	RetainExceptOnCreate bool `json:"retainExceptOnCreate,omitempty"`
 	// Store looks up stored parameters while a template is bound; nil: there are none.
 	Store func(name string) (value string, ok bool) `json:"-"`
 }

@@ -21,6 +21,7 @@ type revision struct {
 	capabilities, notifications []string
 	role                        *string
 	direct                      bool // without a change set for review
+	retainExceptOnCreate        bool
 }
 
 // prepared is the result of prepare.
@@ -67,6 +68,7 @@ func (s *Service) prepare(ctx context.Context, call *api.Call, was *stacks.View,
 	if r.role == nil {
 		src.Role = was.Source.Role
 	}
+	src.RetainExceptOnCreate = r.retainExceptOnCreate
 	kept, err := parameters(src, r.parameters)
 	if err != nil {
 		return nil, err
@@ -149,6 +151,7 @@ type ExecuteChangeSetInput struct {
 	ChangeSetName                 string `wire:"required"`
 	StackName, ClientRequestToken *string
 	DisableRollback               *bool
+	RetainExceptOnCreate          *bool
 }
 
 // ExecuteChangeSetOutput is the empty answer of ExecuteChangeSet.
@@ -299,6 +302,7 @@ func (s *Service) executeChangeSet(ctx context.Context, call *api.Call, in *Exec
 	}
 	return nil, s.Engine.Execute(ctx, call.Account, call.Region, api.Deref(in.StackName), in.ChangeSetName, &stack.Order{
 		By: call.Caller.WithoutKey(), Token: api.Deref(in.ClientRequestToken), OnFailure: onFailure, Store: s.store(call),
+		Source: stack.Source{RetainExceptOnCreate: api.Deref(in.RetainExceptOnCreate)},
 	})
 }
 

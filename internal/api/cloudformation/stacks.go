@@ -136,6 +136,7 @@ func (s *Service) createStack(ctx context.Context, call *api.Call, in *CreateSta
 	if err != nil {
 		return nil, err
 	}
+	src.RetainExceptOnCreate = api.Deref(in.RetainExceptOnCreate)
 	kept, err := parameters(src, in.Parameters)
 	if err != nil {
 		return nil, err
@@ -200,6 +201,7 @@ func (s *Service) update(ctx context.Context, call *api.Call, in *UpdateStackInp
 	p, err := s.prepare(ctx, call, &was, &revision{
 		body: in.TemplateBody, url: in.TemplateURL, previous: api.Deref(in.UsePreviousTemplate), parameters: in.Parameters,
 		tags: in.Tags, capabilities: in.Capabilities, notifications: in.NotificationARNs, role: in.RoleARN, direct: true,
+		retainExceptOnCreate: api.Deref(in.RetainExceptOnCreate),
 	})
 	if err != nil {
 		return nil, err
@@ -243,7 +245,8 @@ func (s *Service) cancelUpdateStack(ctx context.Context, call *api.Call, in *Can
 
 func (s *Service) rollbackStack(ctx context.Context, call *api.Call, in *RollbackStackInput) (*RollbackStackOutput, error) {
 	id, err := s.Engine.Rollback(ctx, call.Account, call.Region, in.StackName, &stack.Order{
-		By: call.Caller.WithoutKey(), Token: api.Deref(in.ClientRequestToken), Source: stack.Source{Role: api.Deref(in.RoleARN)},
+		By: call.Caller.WithoutKey(), Token: api.Deref(in.ClientRequestToken),
+		Source: stack.Source{Role: api.Deref(in.RoleARN), RetainExceptOnCreate: api.Deref(in.RetainExceptOnCreate)},
 	})
 	return &RollbackStackOutput{id}, bracketed(err, in.StackName)
 }

@@ -106,7 +106,7 @@ func design(t *template.Template, s *stack.Stack, source, previous *stack.Source
 		source.Parameters = append(source.Parameters, stack.Parameter{Key: p.Name, Value: v.Text, Resolved: v.Resolved, NoEcho: v.NoEcho || stays(p.Name)})
 	}
 	source.Description = bound.Template.Description
-	return stack.Designed(bound), nil
+	return source.Of(bound), nil
 }
 
 // acknowledged refuses a template whose required capabilities the request does not have. Only

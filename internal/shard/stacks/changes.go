@@ -256,11 +256,13 @@ func (m *Module) Execute(ctx context.Context, account, region, name, set string,
 		case e.Status != stack.ReviewInProgress && !e.Status.Updatable():
 			return ErrNotUpdatable.With(e.ID, string(e.Status))
 		}
-		d, err := m.designOf(e, &set.Source, o.Store)
+		source := set.Source
+		source.RetainExceptOnCreate = o.Source.RetainExceptOnCreate
+		d, err := m.designOf(e, &source, o.Store)
 		if err != nil {
 			return err
 		}
-		o.Source, o.Design = set.Source, d
+		o.Source, o.Design = source, d
 		if set.OnFailure != "" {
 			o.OnFailure = set.OnFailure
 		}
@@ -305,5 +307,5 @@ func (m *Module) designOf(e *entry, source *stack.Source, store func(name string
 	if err != nil {
 		return nil, err
 	}
-	return stack.Designed(bound), nil
+	return source.Of(bound), nil
 }

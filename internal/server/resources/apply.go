@@ -164,14 +164,21 @@ func (a *Applying) makeTopics(ctx context.Context, set *Set) error {
 	return nil
 }
 
+// tag is the kind of what is no attribute.
+const tag = "tag"
+
 // differences are those of what is wanted from what there is; what is not wanted is left. One
 // attribute may allow another one only once it has been set, so that what is refused is tried
 // again as long as others succeed.
-func (a *Applying) differences(what, kind string, is, want Attributes, set func(name, value string) error) error {
+func (a *Applying) differences(what, kind string, is, want map[string]string, set func(name, value string) error) error {
 	var left []string
 	for _, name := range sortedKeys(want) {
-		_, there := is[name]
-		if tag := kind != ""; tag && !there || !same(is[name], want[name]) { // a tag's value may be empty
+		was, there := is[name]
+		equal := same(name, was, want[name])
+		if kind == tag { // whose value may be empty, and is what it is
+			equal = there && was == want[name]
+		}
+		if !equal {
 			left = append(left, name)
 		}
 	}
@@ -211,7 +218,7 @@ var newFifoQueue = Attributes{"ContentBasedDeduplication": "false", "Deduplicati
 // madeQueue has what a queue of these attributes has before they are set.
 func madeQueue(attributes Attributes) Attributes {
 	made := maps.Clone(newQueue)
-	if same(attributes["FifoQueue"], "true") {
+	if same("FifoQueue", attributes["FifoQueue"], "true") {
 		maps.Copy(made, newFifoQueue)
 	}
 	maps.Copy(made, creation(attributes))
@@ -221,7 +228,7 @@ func madeQueue(attributes Attributes) Attributes {
 func (a *Applying) setQueues(ctx context.Context, set *Set) error {
 	for _, q := range set.Queues {
 		link, what := a.urls[q.QueueName], "queue "+q.QueueName
-		is, tags := madeQueue(q.Attributes), Attributes{}
+		is, tags := madeQueue(q.Attributes), Tags{}
 		if link != "" {
 			var err error
 			if is, err = a.To.queueAttributes(ctx, link); err != nil {
@@ -242,7 +249,7 @@ func (a *Applying) setQueues(ctx context.Context, set *Set) error {
 		if err != nil {
 			return err
 		}
-		err = a.differences(what, "tag", tags, q.Tags, func(name, value string) error {
+		err = a.differences(what, tag, tags, q.Tags, func(name, value string) error {
 			_, err := a.To.query(ctx, "sqs", "TagQueue", url.Values{"QueueUrl": {link}, "Tag.1.Key": {name}, "Tag.1.Value": {value}})
 			return err
 		})
@@ -256,7 +263,7 @@ func (a *Applying) setQueues(ctx context.Context, set *Set) error {
 func (a *Applying) setTopics(ctx context.Context, set *Set) error {
 	for _, t := range set.Topics {
 		arn, what := a.arns[t.Name], "topic "+t.Name
-		is, tags := Attributes(creation(t.Attributes)), Attributes{}
+		is, tags := Attributes(creation(t.Attributes)), Tags{}
 		if arn != "" {
 			var err error
 			if is, err = a.To.topicAttributes(ctx, arn); err != nil {
@@ -277,7 +284,7 @@ func (a *Applying) setTopics(ctx context.Context, set *Set) error {
 		if err != nil {
 			return err
 		}
-		err = a.differences(what, "tag", tags, t.Tags, func(name, value string) error {
+		err = a.differences(what, tag, tags, t.Tags, func(name, value string) error {
 			_, err := a.To.query(ctx, "sns", "TagResource", url.Values{"ResourceArn": {arn}, "Tags.member.1.Key": {name}, "Tags.member.1.Value": {value}})
 			return err
 		})

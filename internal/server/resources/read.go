@@ -234,7 +234,7 @@ func (e *exporting) subscriptions(ctx context.Context) error {
 	return nil
 }
 
-func (s *Server) queueTags(ctx context.Context, link string) (Attributes, error) {
+func (s *Server) queueTags(ctx context.Context, link string) (Tags, error) {
 	found, err := s.query(ctx, "sqs", "ListQueueTags", url.Values{"QueueUrl": {link}})
 	if err != nil {
 		return nil, err
@@ -254,14 +254,14 @@ func (s *Server) topicAttributes(ctx context.Context, arn string) (Attributes, e
 	return a, nil
 }
 
-func (s *Server) topicTags(ctx context.Context, arn string) (Attributes, error) {
+func (s *Server) topicTags(ctx context.Context, arn string) (Tags, error) {
 	found, err := s.query(ctx, "sns", "ListTagsForResource", url.Values{"ResourceArn": {arn}})
 	if err != nil {
 		return nil, err
 	}
 	tags := found.find("Tags")
 	if tags == nil {
-		return Attributes{}, nil
+		return Tags{}, nil
 	}
 	return tags.pairs("member", "Key", "Value"), nil
 }

@@ -6,7 +6,6 @@ package resources
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -36,14 +35,14 @@ type Set struct {
 type Queue struct {
 	QueueName  string     `yaml:"QueueName"`
 	Attributes Attributes `yaml:"Attributes,omitempty"`
-	Tags       Attributes `yaml:"Tags,omitempty"`
+	Tags       Tags       `yaml:"Tags,omitempty"`
 }
 
 // Topic is what CreateTopic makes.
 type Topic struct {
 	Name       string     `yaml:"Name"`
 	Attributes Attributes `yaml:"Attributes,omitempty"`
-	Tags       Attributes `yaml:"Tags,omitempty"`
+	Tags       Tags       `yaml:"Tags,omitempty"`
 }
 
 // Subscription is what Subscribe makes.
@@ -63,50 +62,6 @@ func (a *Alarm) UnmarshalYAML(node *yaml.Node) error { return node.Decode((*map[
 func (a Alarm) name() string {
 	name, _ := a["AlarmName"].(string)
 	return name
-}
-
-// Attributes are a resource's by name. In a file a value may be a number, true or false, and a
-// document may be written out.
-type Attributes map[string]string
-
-// UnmarshalYAML implements yaml.Unmarshaler.
-func (a *Attributes) UnmarshalYAML(node *yaml.Node) error {
-	var values map[string]yaml.Node
-	if err := node.Decode(&values); err != nil {
-		return err
-	}
-	*a = Attributes{}
-	for name, value := range values {
-		if value.Kind == yaml.ScalarNode {
-			(*a)[name] = value.Value
-			continue
-		}
-		var document any
-		if err := value.Decode(&document); err != nil {
-			return fmt.Errorf("line %d: %s: %w", value.Line, name, err)
-		}
-		text, err := json.Marshal(document)
-		if err != nil {
-			return fmt.Errorf("line %d: %s: it cannot be written as JSON: %w", value.Line, name, err)
-		}
-		(*a)[name] = string(text)
-	}
-	return nil
-}
-
-// MarshalYAML implements yaml.Marshaler: documents are written out.
-func (a Attributes) MarshalYAML() (any, error) {
-	values := map[string]any{}
-	for name, text := range a {
-		var document any
-		decoder := json.NewDecoder(strings.NewReader(text))
-		if strings.HasPrefix(strings.TrimSpace(text), "{") && decoder.Decode(&document) == nil && canonical(text) != "" {
-			values[name] = document
-		} else {
-			values[name] = text
-		}
-	}
-	return values, nil
 }
 
 // Read reads a file. What it does not know in it is refused, with the line.
@@ -176,12 +131,15 @@ func (s *Set) moved(account, region string) *Set {
 	replace := strings.NewReplacer(":"+s.Region+":"+s.Account+":", ":"+region+":"+account+":", ":"+s.Region+":"+s.Account+`"`, ":"+region+":"+account+`"`,
 		"arn:aws:iam::"+s.Account+":", "arn:aws:iam::"+account+":", "arn:aws:sts::"+s.Account+":", "arn:aws:sts::"+account+":", "/"+s.Account+"/", "/"+account+"/")
 	text := func(v string) string { return replace.Replace(v) }
+	policy := func(v string) string { // which names accounts by their numbers, too
+		return strings.ReplaceAll(text(v), `"`+s.Account+`"`, `"`+account+`"`)
+	}
 	attributes := func(a Attributes) Attributes {
 		out := Attributes{}
 		for name, value := range a {
 			out[name] = text(value)
-			if name == "Policy" { // which names accounts by their numbers, too
-				out[name] = strings.ReplaceAll(out[name], `"`+s.Account+`"`, `"`+account+`"`)
+			if name == "Policy" {
+				out[name] = policy(value)
 			}
 		}
 		return out
@@ -224,50 +182,6 @@ func movedValue(v any, text func(string) string) any {
 	default:
 		return v
 	}
-}
-
-// canonical is a JSON document in one form, however it was written; "" if it is none.
-func canonical(text string) string {
-	var document any
-	decoder := json.NewDecoder(strings.NewReader(text))
-	decoder.UseNumber()
-	if decoder.Decode(&document) != nil || decoder.More() {
-		return ""
-	}
-	if _, ok := document.(map[string]any); !ok {
-		return ""
-	}
-	out, err := json.Marshal(document)
-	if err != nil {
-		return ""
-	}
-	return string(out)
-}
-
-// same reports that two values of an attribute mean the same.
-func same(a, b string) bool {
-	if a == b {
-		return true
-	}
-	if strings.EqualFold(a, b) && (strings.EqualFold(a, "true") || strings.EqualFold(a, "false")) {
-		return true
-	}
-	c := canonical(a)
-	return c != "" && stringly(c) == stringly(canonical(b))
-}
-
-// stringly has numbers of a document as AWS answers them: in a RedrivePolicy as it was put,
-// number or text.
-func stringly(c string) string {
-	var document map[string]any
-	if json.Unmarshal([]byte(c), &document) != nil {
-		return c
-	}
-	if n, ok := document["maxReceiveCount"]; ok {
-		document["maxReceiveCount"] = fmt.Sprint(n)
-	}
-	out, _ := json.Marshal(document) // it was read just now
-	return string(out)
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -66,38 +66,75 @@ func (a Alarm) name() string {
 
 // Read reads a file. What it does not know in it is refused, with the line.
 func Read(r io.Reader) (*Set, error) {
-	s := new(Set)
 	decoder := yaml.NewDecoder(r)
 	decoder.KnownFields(true)
-	if err := decoder.Decode(s); err != nil && !errors.Is(err, io.EOF) {
-		return nil, inPlainWords(err)
+	s := new(Set)
+	for {
+		var one Set
+		err := decoder.Decode(&one)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err == nil {
+			err = s.add(&one)
+		}
+		if err != nil {
+			return nil, inPlainWords(err)
+		}
 	}
+	if err := s.check(); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// add appends another document of the file.
+func (s *Set) add(one *Set) error {
+	switch {
+	case one.empty():
+		return nil
+	case s.empty():
+		s.Account, s.Region = one.Account, one.Region
+	case s.Account != one.Account || s.Region != one.Region:
+		return errors.New("its documents have to be of one Account and Region")
+	}
+	s.Queues, s.Topics, s.Subscriptions = append(s.Queues, one.Queues...), append(s.Topics, one.Topics...), append(s.Subscriptions, one.Subscriptions...)
+	s.Alarms, s.Sources = append(s.Alarms, one.Alarms...), append(s.Sources, one.Sources...)
+	return nil
+}
+
+func (s *Set) empty() bool {
+	return s.Account == "" && s.Region == "" && len(s.Queues)+len(s.Topics)+len(s.Subscriptions)+len(s.Alarms)+len(s.Sources) == 0
+}
+
+// check refuses resources without what names them.
+func (s *Set) check() error {
 	for i := range s.Queues {
 		if s.Queues[i].QueueName == "" {
-			return nil, fmt.Errorf("queue %d has no QueueName", i+1)
+			return fmt.Errorf("queue %d has no QueueName", i+1)
 		}
 	}
 	for i := range s.Topics {
 		if s.Topics[i].Name == "" {
-			return nil, fmt.Errorf("topic %d has no Name", i+1)
+			return fmt.Errorf("topic %d has no Name", i+1)
 		}
 	}
 	for i, sub := range s.Subscriptions {
 		if sub.TopicArn == "" || sub.Protocol == "" || sub.Endpoint == "" {
-			return nil, fmt.Errorf("subscription %d: want TopicArn, Protocol and Endpoint", i+1)
+			return fmt.Errorf("subscription %d: want TopicArn, Protocol and Endpoint", i+1)
 		}
 	}
 	for i := range s.Alarms {
 		if s.Alarms[i].name() == "" {
-			return nil, fmt.Errorf("alarm %d has no AlarmName", i+1)
+			return fmt.Errorf("alarm %d has no AlarmName", i+1)
 		}
 	}
 	for i, source := range s.Sources {
 		if err := source.check(); err != nil {
-			return nil, fmt.Errorf("source %d: %w", i+1, err)
+			return fmt.Errorf("source %d: %w", i+1, err)
 		}
 	}
-	return s, nil
+	return nil
 }
 
 // unknownField is how YAML names what a file has and nobody knows.

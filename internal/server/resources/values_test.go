@@ -148,3 +148,22 @@ Alarms:
 		t.Errorf("with what is not the default:\n%s", text)
 	}
 }
+
+// Each document of a file counts.
+func TestDocuments(t *testing.T) {
+	set := read(t, "---\n# nothing yet\n---\nRegion: us-east-1\nAccount: \"1\"\nQueues: [{QueueName: a}]\n---\nRegion: us-east-1\nAccount: \"1\"\nQueues: [{QueueName: b}]\nTopics: [{Name: t}]\n---\n")
+	if len(set.Queues) != 2 || len(set.Topics) != 1 || set.Region != "us-east-1" || set.Account != "1" {
+		t.Errorf("it is read as %+v", set)
+	}
+	for text, want := range map[string]string{
+		"Queues: [{QueueName: a}]\n---\nQueues: [{}]":                        "queue 2 has no QueueName",
+		"Queues: [{QueueName: a}]\n---\nQueue: []":                           `line 3: there is no "Queue"`,
+		"Queues: [{QueueName: a}]\n---\nRegion: a\nQueues: [{QueueName: b}]": "its documents have to be of one Account and Region",
+		"Topics: [{Name: t, Attributes: {Policy: &p {a: *p}}}]":              "contains itself",
+		"Queues: [{QueueName: a}]\n---\n{":                                   "did not find",
+	} {
+		if _, err := resources.Read(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", text, err, want)
+		}
+	}
+}

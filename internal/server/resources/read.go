@@ -205,6 +205,9 @@ func (e *exporting) topics(ctx context.Context) (refused, err error) {
 		if t.Tags, err = e.topicTags(ctx, arn); e.unless(err, "tags of topic "+t.Name) != nil {
 			return nil, err
 		}
+		if isDefaultPolicy(t.Attributes["Policy"], arn) { // which each topic has
+			delete(t.Attributes, "Policy")
+		}
 		e.set.Topics = append(e.set.Topics, t)
 	}
 	return nil, nil
@@ -247,11 +250,7 @@ func (s *Server) topicAttributes(ctx context.Context, arn string) (Attributes, e
 	if err != nil {
 		return nil, err
 	}
-	a := without(found.pairs("entry", "key", "value"), ofTopics)
-	if strings.Contains(a["Policy"], "__default_policy_ID") { // which each topic has
-		delete(a, "Policy")
-	}
-	return a, nil
+	return without(found.pairs("entry", "key", "value"), ofTopics), nil
 }
 
 func (s *Server) topicTags(ctx context.Context, arn string) (Tags, error) {

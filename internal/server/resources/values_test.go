@@ -32,6 +32,56 @@ func twice(t *testing.T, to *resources.Server, text string) (exported string) {
 	return exported
 }
 
+// A topic's policy is left out of an export where it is the default alone.
+func TestPoliciesOfTopics(t *testing.T) {
+	from, clients := start(t, "000000000000", "us-east-1")
+	topics := sns.NewFromConfig(clients)
+	made := func(name string) *string {
+		t.Helper()
+		out, err := topics.CreateTopic(t.Context(), &sns.CreateTopicInput{Name: &name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out.TopicArn
+	}
+	policy := func(arn *string) string {
+		t.Helper()
+		out, err := topics.GetTopicAttributes(t.Context(), &sns.GetTopicAttributesInput{TopicArn: arn})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out.Attributes["Policy"]
+	}
+	made("plain")
+	added, edited := made("added"), made("edited")
+	if _, err := topics.AddPermission(t.Context(), &sns.AddPermissionInput{TopicArn: added, Label: aws.String("partner"), AWSAccountId: []string{"111122223333"}, ActionName: []string{"Publish"}}); err != nil {
+		t.Fatal(err)
+	}
+	without := strings.Replace(policy(edited), `"SNS:DeleteTopic",`, "", 1)
+	if _, err := topics.SetTopicAttributes(t.Context(), &sns.SetTopicAttributesInput{TopicArn: edited, AttributeName: aws.String("Policy"), AttributeValue: &without}); err != nil {
+		t.Fatal(err)
+	}
+	file := export(t, from)
+	if strings.Count(file, "Policy:") != 2 || !strings.Contains(file, "partner") {
+		t.Errorf("it has\n%s", file)
+	}
+	if n, text := apply(t, from, read(t, file), true); n != 0 {
+		t.Errorf("what was exported differs:\n%s", text)
+	}
+	to, others := start(t, "444455556666", "eu-west-1")
+	apply(t, to, read(t, file), false)
+	topics = sns.NewFromConfig(others)
+	if text := policy(made("added")); !strings.Contains(text, "partner") || !strings.Contains(text, "111122223333") {
+		t.Errorf("elsewhere, the policy is %s", text)
+	}
+	if text := policy(made("edited")); strings.Contains(text, "DeleteTopic") || !strings.Contains(text, "444455556666") {
+		t.Errorf("elsewhere, the policy is %s", text)
+	}
+	if n, text := apply(t, to, read(t, file), true); n != 0 {
+		t.Errorf("elsewhere, a second time:\n%s", text)
+	}
+}
+
 // Tags are text, with the values that the file has.
 func TestTagsAreText(t *testing.T) {
 	to, clients := start(t, "000000000000", "us-east-1")

@@ -2,6 +2,7 @@ package sdk_test
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -135,6 +136,15 @@ func TestArchivePolicy(t *testing.T) {
 		t.Errorf("without an archive: %v", all)
 	}
 	must(w.c.DeleteTopic(t.Context(), &sns.DeleteTopicInput{TopicArn: &w.topic}))(t)
+}
+
+// A reset in development takes topics with their archives.
+func TestResetWithArchive(t *testing.T) {
+	w := newArchiveWorld(t, func(*config.Config) {})
+	if got := post(t, w.endpoint+"/_godwit/v1/reset", `{"account":"`+account+`"}`); got.Status != http.StatusOK {
+		t.Fatalf("the reset is answered %d %s", got.Status, got.Body)
+	}
+	equal(t, "topics", 0, len(must(w.c.ListTopics(t.Context(), &sns.ListTopicsInput{}))(t).Topics))
 }
 
 func TestReplayPolicyRefuses(t *testing.T) {

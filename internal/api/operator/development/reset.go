@@ -3,6 +3,7 @@ package development
 import (
 	"cmp"
 	"context"
+	"errors"
 
 	"godwit.dev/godwit/internal/alarm"
 	"godwit.dev/godwit/internal/api/operator/rest"
@@ -13,6 +14,8 @@ import (
 	"godwit.dev/godwit/internal/monitor/metrics"
 	"godwit.dev/godwit/internal/shard/sources"
 	"godwit.dev/godwit/internal/stream"
+	"godwit.dev/godwit/internal/topic"
+	"godwit.dev/godwit/internal/topic/settings"
 )
 
 // Reset is the request to delete all resources of an account.
@@ -72,7 +75,7 @@ func (d *Development) Reset(ctx context.Context, _ *rest.Call, in *Reset) (*Rese
 		{func() (names []arn.ARN, err error) {
 			names, _, err = d.Engine.ListTopics(ctx, region, account, "", page)
 			return names, err
-		}, func(a arn.ARN) error { return d.Engine.DeleteTopic(ctx, a) }, &out.Topics},
+		}, func(a arn.ARN) error { return d.deleteTopic(ctx, a) }, &out.Topics},
 		{func() (all []arn.ARN, err error) {
 			names, _, err := d.Engine.ListQueues(ctx, region, account, "", "", page)
 			for _, name := range names {
@@ -173,6 +176,18 @@ func each(ctx context.Context, list func() ([]arn.ARN, error), end func(a arn.AR
 
 // gone are the errors of resources that do not exist or are being deleted.
 var gone = map[fault.Kind]bool{fault.NotFound: true, fault.ResourceNotFound: true, fault.QueueDoesNotExist: true, fault.ResourceInUse: true}
+
+// deleteTopic deletes a topic, with its archive if it keeps one.
+func (d *Development) deleteTopic(ctx context.Context, a arn.ARN) error {
+	err := d.Engine.DeleteTopic(ctx, a)
+	if !errors.Is(err, topic.ErrArchived) {
+		return err
+	}
+	if err := d.Engine.SetTopicAttribute(ctx, a, settings.Archive, "{}"); err != nil {
+		return err
+	}
+	return d.Engine.DeleteTopic(ctx, a)
+}
 
 func (d *Development) mappings(ctx context.Context, region, account string) (all []arn.ARN, err error) {
 	found, err := d.Engine.Mappings(ctx)

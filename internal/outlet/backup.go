@@ -27,11 +27,15 @@ type failedRecord struct {
 
 func (d *delivery) writeFailed(w io.Writer, why *stream.Failure) error {
 	b, lines := d.batch, json.NewEncoder(w)
+	attempts := b.Attempts // of earlier versions
+	if b.Posted != nil {
+		attempts = b.Posted.Count
+	}
 	n := 0
 	return d.read(func(arrival int64, records []stream.Record) error {
 		for i := range records {
 			line := failedRecord{
-				max(b.Attempts, 1), arrival, why.Code, why.Message, why.At,
+				max(attempts, 1), arrival, why.Code, why.Message, why.At,
 				base64.StdEncoding.EncodeToString(records[i].Data), 0, b.ID + "." + strconv.Itoa(n),
 			}
 			if err := lines.Encode(&line); err != nil {

@@ -186,6 +186,7 @@ type delivery struct {
 func (d *delivery) attempt(ctx context.Context) error {
 	s, b := d.stream, d.batch
 	if s.HTTP == nil {
+		b.Posted = nil
 		return d.object(ctx, ToS3, "", nil)
 	}
 	if !b.Delivered && b.Failed == nil {
@@ -198,7 +199,7 @@ func (d *delivery) attempt(ctx context.Context) error {
 		switch {
 		case failed == nil:
 			b.Delivered = true
-		case !failed.Permanent && now.Sub(time.UnixMilli(b.Begun)) < time.Duration(*s.HTTP.RetryOptions.DurationInSeconds)*time.Second:
+		case !failed.Permanent && now.Sub(time.UnixMilli(b.Posted.First)) < time.Duration(*s.HTTP.RetryOptions.DurationInSeconds)*time.Second:
 			return failed
 		default:
 			b.Failed = &stream.Failure{Code: failed.Code, Message: failed.Message, At: now.UnixMilli()}
@@ -327,6 +328,7 @@ func (d *delivery) post(ctx context.Context) *Error {
 	s, b := d.stream, d.batch
 	const half = 2 // what base64 and the rest of the request add
 	defer d.take(ctx, d.posts, b.Bytes+b.Bytes/half)()
+	b.Posting(*s.HTTP.EndpointConfiguration.Url, d.Clock.Now())
 	key, err := d.Streams.AccessKey(s)
 	if err != nil {
 		return asError(err, "HttpEndpoint.InternalError")

@@ -117,11 +117,19 @@ func (o *owner) Stopping() <-chan struct{}                { return o.stopped }
 
 // buckets keep objects by the beginning of their names: "b/" and the prefix.
 type buckets struct {
-	mu  sync.Mutex
-	put []string
+	mu      sync.Mutex
+	put     []string
+	failing int // so many attempts fail
 }
 
 func (b *buckets) Put(_ context.Context, name outlet.Name, write func(w io.Writer) error) error {
+	b.mu.Lock()
+	fails := b.failing > 0
+	b.failing--
+	b.mu.Unlock()
+	if fails {
+		return &outlet.Error{Code: "away"}
+	}
 	var text strings.Builder
 	if err := write(&text); err != nil {
 		return err
@@ -237,6 +245,36 @@ func TestGivingUp(t *testing.T) {
 				out.Deliver(o.add(&stream.Stream{Name: "one", HTTP: toEndpoint(30)}, 1, "x"))
 				if attempts != tt.attempts || len(b.put) != 1 || !strings.HasPrefix(b.put[0], `http-endpoint-failed: {"attemptsMade":`) || !strings.Contains(b.put[0], `"errorCode":"c","errorMessage":"m"`) {
 					t.Errorf("%d attempts, then %v", attempts, b.put)
+				}
+			})
+		})
+	}
+}
+
+// What is tried at the backup, or was tried before there was an endpoint, is no attempt at it, and
+// does not shorten its retries.
+func TestRetriesOfTheEndpoint(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		failing int // attempts at the bucket
+		change  func(b *stream.Batch)
+		posts   int
+	}{
+		{"at once", 0, func(*stream.Batch) {}, 3},
+		{"the backup is away", 5, func(*stream.Batch) {}, 3},
+		{"a stream that had a bucket", 0, func(b *stream.Batch) { b.Begun, b.Attempts = start.Add(-time.Hour).UnixMilli(), 2 }, 2},
+		{"another endpoint before", 0, func(b *stream.Batch) {
+			b.Posted = &stream.Posted{URL: "https://before.example", First: start.Add(-time.Hour).UnixMilli(), Count: 7}
+		}, 3},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o, b, posts := newOwner(t), &buckets{failing: tt.failing}, 0
+				of := o.add(&stream.Stream{Name: "one", HTTP: toEndpoint(3)}, 1, "x")
+				tt.change(o.batches["one"])
+				newOutlet(o, b, func(context.Context, *outlet.Post) error { posts++; return &outlet.Error{Code: "c"} }).Deliver(of)
+				if posts != tt.posts || len(b.put) != 1 || !strings.Contains(b.put[0], fmt.Sprintf(`"attemptsMade":%d,`, posts)) {
+					t.Errorf("%d requests, want %d; %v", posts, tt.posts, b.put)
 				}
 			})
 		})

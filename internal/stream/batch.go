@@ -19,9 +19,11 @@ type Batch struct {
 	Records  int64
 	Bytes    int64
 	Version  int // of the stream at that time
-	// Begun is when the first attempt was made, and Attempts is how many have failed.
+	// Begun is when the first attempt was made, and Attempts is how many have failed, wherever to.
 	Begun    int64
 	Attempts int
+	// Posted is what has been tried at the endpoint; nil: nothing, or by a version that did not say.
+	Posted *Posted `json:",omitempty"`
 	// Next is when the next attempt is due, epoch milliseconds; 0: now.
 	Next int64 `json:",omitempty"`
 	// Delivered says that the endpoint has it, and only the backup is left.
@@ -29,6 +31,23 @@ type Batch struct {
 	// Failed says why it goes to the backup: the code and the text of the last error.
 	// Once it is set no further attempt is made at the endpoint.
 	Failed *Failure `json:",omitempty"`
+}
+
+// Posted counts the requests to an HTTP endpoint.
+type Posted struct {
+	URL   string
+	First int64 // when the first was made, epoch milliseconds
+	Count int
+}
+
+// Posting counts a request that is made now. Those to another endpoint do not count any more.
+func (b *Batch) Posting(url string, now time.Time) {
+	p := Posted{URL: url, First: now.UnixMilli()}
+	if b.Posted != nil && b.Posted.URL == url {
+		p = *b.Posted
+	}
+	p.Count++
+	b.Posted = &p // copies of the batch have the one of before
 }
 
 // Instance names a delivery stream from its creation to its deletion: one that is created

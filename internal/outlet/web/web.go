@@ -12,6 +12,7 @@ import (
 	"mime"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"godwit.dev/godwit/internal/outlet"
@@ -63,7 +64,8 @@ func (e *Endpoints) Post(ctx context.Context, p *outlet.Post) error {
 		if err != nil {
 			return err
 		}
-		h.Set("X-Amz-Firehose-Common-Attributes", string(text))
+		// The one control character that JSON leaves as it is, and a header must not have.
+		h.Set("X-Amz-Firehose-Common-Attributes", strings.ReplaceAll(string(text), "\x7f", `\u007f`))
 	}
 	if p.GZIP {
 		h.Set("Content-Encoding", "gzip")

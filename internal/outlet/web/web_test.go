@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +16,7 @@ import (
 	"godwit.dev/godwit/internal/outlet"
 	"godwit.dev/godwit/internal/outlet/web"
 	"godwit.dev/godwit/internal/publicnet"
+	"godwit.dev/godwit/internal/stream"
 )
 
 func post(url string) *outlet.Post {
@@ -76,6 +78,27 @@ func TestAnswers(t *testing.T) {
 				t.Errorf("it says %d bytes", len(got.Message))
 			}
 		})
+	}
+}
+
+// Whatever an attribute has can be sent in a header.
+func TestAttributes(t *testing.T) {
+	const name, value = "a\x7f\t", "b\x00\x7f\n\u0085\u2028ä"
+	var got struct{ CommonAttributes map[string]string }
+	e := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := json.Unmarshal([]byte(r.Header.Get("X-Amz-Firehose-Common-Attributes")), &got); err != nil {
+			t.Error(err)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"requestId":"the-id","timestamp":1}`)
+	}))
+	defer e.Close()
+	transport := &http.Transport{}
+	defer transport.CloseIdleConnections()
+	p := post(e.URL)
+	p.Attributes = []stream.Attribute{{AttributeName: new(name), AttributeValue: new(value)}}
+	if err := (&web.Endpoints{Transport: transport}).Post(t.Context(), p); err != nil || got.CommonAttributes[name] != value {
+		t.Errorf("%v; the attributes are %q", err, got.CommonAttributes)
 	}
 }
 

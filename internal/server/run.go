@@ -37,7 +37,7 @@ func run(deps Deps, s *state) (r *running, err error) {
 	if err != nil {
 		return nil, err
 	}
-	s.counting.Ask(s.engine, r.pool, r.sockets, s.groups, s.jobs)
+	s.counting.Ask(s.engine, r.pool, r.sockets, s.groups, s.jobs, s.sources.Exists)
 	acting := s.sessions.Acting(s.asked)
 	runEvents(deps, s.engine, s.limits, r.pool, s.functions.add, acting)
 	if r.trust, err = senders.Trust(deps.Config.EndpointCA); err != nil {

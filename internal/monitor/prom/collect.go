@@ -124,7 +124,7 @@ func (m *Metrics) Collect(out chan<- prometheus.Metric) {
 	if m.options.Jobs != nil {
 		m.jobs.collect(out, m.options.Jobs())
 	}
-	m.posts.collect(out)
+	m.posts.collect(out, m.options.Source)
 	var backups Backups
 	if status := m.backups.Load(); status != nil {
 		backups = (*status)()

@@ -13,7 +13,7 @@ var (
 	postsRefused = describe("ingest_refused_total", "Posts to sources that were refused; those to none have no source.", "source", "reason")
 )
 
-// maxPosted is how many sources have their own counts. There are no more at once.
+// maxPosted is how many sources have their own counts, as many as there may be.
 const maxPosted = 1000
 
 // postCounts count posts, by source. All reasons of a source are there with its first post.
@@ -35,7 +35,9 @@ func (m *Metrics) Posted(source, refused string) {
 			p.bySource, p.reasons = map[string]*[]int64{}, m.options.Posts
 		}
 		if len(p.bySource) > maxPosted {
-			return // of sources deleted since
+			if p.forget(m.options.Source); len(p.bySource) > maxPosted {
+				return
+			}
 		}
 		all := make([]int64, 1+len(p.reasons))
 		counts = &all
@@ -44,9 +46,22 @@ func (m *Metrics) Posted(source, refused string) {
 	(*counts)[1+slices.Index(p.reasons, refused)]++ // 0 if it is none of them: accepted
 }
 
-func (p *postCounts) collect(out chan<- prometheus.Metric) {
+// forget drops the counts of sources that do not exist any more. The caller has the lock.
+func (p *postCounts) forget(exists func(string) bool) {
+	if exists == nil {
+		return
+	}
+	for source := range p.bySource {
+		if source != "" && !exists(source) {
+			delete(p.bySource, source)
+		}
+	}
+}
+
+func (p *postCounts) collect(out chan<- prometheus.Metric, exists func(string) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.forget(exists)
 	for source, counts := range p.bySource {
 		if source != "" {
 			out <- prometheus.MustNewConstMetric(postsTaken, prometheus.CounterValue, float64((*counts)[0]), source)

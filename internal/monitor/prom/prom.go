@@ -62,6 +62,8 @@ type Gauges struct {
 	Jobs func() map[string]int
 	// Topic reports whether a topic exists.
 	Topic func(arn.ARN) bool
+	// Source reports whether a source of posts exists.
+	Source func(name string) bool
 	// Accounts reports the storage of accounts, and their refused requests; nil: unknown.
 	Accounts *accounts.Accounts
 }

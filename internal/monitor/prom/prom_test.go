@@ -255,3 +255,30 @@ func BenchmarkQueue(b *testing.B) {
 		q.Add(e)
 	}
 }
+
+// A deleted source leaves no series, and takes no place of those that there are.
+func TestPostsToDeletedSources(t *testing.T) {
+	m := New(Options{Posts: []string{"signature"}})
+	there := map[string]bool{}
+	m.Watch(Gauges{Source: func(name string) bool { return there[name] }})
+	for i := range maxPosted {
+		name := fmt.Sprint("s", i)
+		there[name] = true
+		m.Posted(name, "")
+	}
+	m.Posted("", "signature")
+	clear(there)
+	there["new"] = true
+	m.Posted("new", "signature")
+	w := httptest.NewRecorder()
+	m.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	text := w.Body.String()
+	for _, want := range []string{`godwit_ingest_refused_total{reason="signature",source="new"} 1`, `godwit_ingest_refused_total{reason="signature",source=""} 1`} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %s", want)
+		}
+	}
+	if strings.Contains(text, `source="s1"`) {
+		t.Error("a deleted source has series")
+	}
+}

@@ -58,9 +58,9 @@ func NewPrometheus(with PrometheusOptions) *Prometheus {
 	return &Prometheus{prom.New(o)}
 }
 
-// Ask has it ask an engine about queues, functions and topics, a pool what runs, and the
-// log groups how much they hold.
-func (p *Prometheus) Ask(engine *shard.Engine, pool *invoke.Pool, sockets *network.Network, groups *logs.Logs, working *jobs.Module) {
+// Ask has it ask an engine about queues, functions and topics, a pool what runs, the log
+// groups how much they hold, and source whether a source exists.
+func (p *Prometheus) Ask(engine *shard.Engine, pool *invoke.Pool, sockets *network.Network, groups *logs.Logs, working *jobs.Module, source func(name string) bool) {
 	if p == nil {
 		return
 	}
@@ -84,6 +84,7 @@ func (p *Prometheus) Ask(engine *shard.Engine, pool *invoke.Pool, sockets *netwo
 			there, err := ask(&late, func() (bool, error) { return engine.HasTopic(t), nil })
 			return there || err != nil
 		},
+		Source: source,
 	})
 }
 

@@ -64,7 +64,7 @@ func TestScrapeWhileDiskHangs(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer engine.Close()
-		p.Ask(engine, nil, new(network.Network), groups, working)
+		p.Ask(engine, nil, new(network.Network), groups, working, nil)
 		q := arn.Queue("us-east-1", "000000000000", "q")
 		if err := engine.CreateQueue(t.Context(), shard.QueueSpec{ARN: q}); err != nil {
 			t.Fatal(err)

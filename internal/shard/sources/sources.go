@@ -132,6 +132,9 @@ func (m *Module) Find(name string) *ingest.Compiled {
 	return nil
 }
 
+// Exists reports whether there is a source of a name.
+func (m *Module) Exists(name string) bool { return (*m.all.Load())[name] != nil }
+
 // Info describes a source, without its secrets.
 type Info struct {
 	ingest.Source

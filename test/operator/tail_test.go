@@ -20,9 +20,18 @@ import (
 // an event without a name.
 func (w *world) follow(path string, parameters ...string) (next func() (name, data string)) {
 	w.t.Helper()
+	return w.followFrom(new(string), path, parameters...)
+}
+
+// followFrom is follow from the event with an id, empty for now, and keeps that of the last one.
+func (w *world) followFrom(last *string, path string, parameters ...string) (next func() (name, data string)) {
+	w.t.Helper()
 	req, err := http.NewRequestWithContext(w.t.Context(), http.MethodGet, w.endpoint+prefix+path+"?"+query(parameters), http.NoBody)
 	if err != nil {
 		w.t.Fatal(err)
+	}
+	if *last != "" {
+		req.Header.Set("Last-Event-ID", *last)
 	}
 	resp := must(http.DefaultClient.Do(req))(w.t)
 	w.t.Cleanup(func() { resp.Body.Close() })
@@ -34,7 +43,16 @@ func (w *world) follow(path string, parameters ...string) (next func() (name, da
 		w.t.Helper()
 		for {
 			line := must(lines.ReadString('\n'))(w.t)
+			if id, ok := strings.CutPrefix(line, "id: "); ok {
+				*last = strings.TrimSpace(id)
+			}
 			if strings.HasPrefix(line, ":") {
+				for line != "\n" {
+					line = must(lines.ReadString('\n'))(w.t)
+					if id, ok := strings.CutPrefix(line, "id: "); ok {
+						*last = strings.TrimSpace(id)
+					}
+				}
 				return "", ""
 			}
 			if named, ok := strings.CutPrefix(line, "event: "); ok {
@@ -196,6 +214,80 @@ func TestTailOfPurgedQueue(t *testing.T) {
 			break
 		}
 	}
+}
+
+// A tail of a queue that is deleted and made again reports all that the new one has.
+func TestTailOfQueueMadeAgain(t *testing.T) {
+	w := start(t)
+	url := w.queue("orders", nil)
+	w.send(url, "before")
+	next := w.follow("tail", "arn", queueARN("orders"))
+	next()
+	must(w.queues.DeleteQueue(t.Context(), &sqs.DeleteQueueInput{QueueUrl: &url}))(t)
+	url = w.queue("orders", nil)
+	for i := range 3 {
+		w.send(url, fmt.Sprint(i))
+	}
+	var got []string
+	for len(got) < 3 {
+		if event, data := next(); event == "messages" {
+			for _, m := range decode[messagePage](w, data).Messages {
+				got = append(got, m.Body)
+			}
+		}
+	}
+	equal(t, "messages", "0,1,2", strings.Join(got, ","))
+}
+
+// A tail that is begun with the id of the last event reports what came since, once.
+func TestTailFromAPlace(t *testing.T) {
+	w := start(t)
+	topic, url, group, stream := w.topic("orders"), w.queue("orders", nil), "/orders", "one"
+	client := cloudwatchlogs.NewFromConfig(w.config)
+	must(client.CreateLogGroup(t.Context(), &cloudwatchlogs.CreateLogGroupInput{LogGroupName: &group}))(t)
+	must(client.CreateLogStream(t.Context(), &cloudwatchlogs.CreateLogStreamInput{LogGroupName: &group, LogStreamName: &stream}))(t)
+	now := get[struct{ Server struct{ Now time.Time } }](w, "overview").Server.Now.UnixMilli()
+	for arn, put := range map[string]func(text string){
+		topic:              func(text string) { w.publish(topic, text) },
+		queueARN("orders"): func(text string) { w.send(url, text) },
+		"arn:aws:logs:" + region + ":" + account + ":log-group:" + group: func(text string) {
+			must(client.PutLogEvents(t.Context(), &cloudwatchlogs.PutLogEventsInput{LogGroupName: &group, LogStreamName: &stream, LogEvents: []types.InputLogEvent{{Timestamp: &now, Message: &text}}}))(t)
+		},
+	} {
+		put("before")
+		last, told := "", func(next func() (name, data string)) string {
+			for {
+				if event, data := next(); event != "" {
+					page := decode[struct {
+						Messages, Publishes []struct{ Body string }
+						Lines               []struct{ Message string }
+					}](w, data)
+					var got []string
+					for _, one := range append(page.Messages, page.Publishes...) {
+						got = append(got, one.Body)
+					}
+					for _, one := range page.Lines {
+						got = append(got, one.Message)
+					}
+					return strings.Join(got, ",")
+				}
+			}
+		}
+		next := w.followFrom(&last, "tail", "arn", arn)
+		if !strings.Contains(arn, ":logs:") { // whose first poll has what is of now
+			next()
+			put("first")
+			equal(t, arn, "first", told(next))
+		} else {
+			equal(t, arn, "before", told(next))
+		}
+		put("second")
+		put("third")
+		equal(t, arn, "second,third", told(w.followFrom(&last, "tail", "arn", arn)))
+		put("fourth")
+		equal(t, arn, "fourth", told(w.followFrom(&last, "tail", "arn", arn)))
+	}
+	equal(t, "of no place", "", first(w.followFrom(new("x"), "tail", "arn", queueARN("orders"))()))
 }
 
 // Jobs are reported with their progress to whoever asks for them.

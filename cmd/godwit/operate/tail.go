@@ -35,8 +35,14 @@ const maxEvent = 64 << 20
 // permission.
 var errGone = errors.New("there is nothing more to see: it was deleted, or the right to see it was taken away")
 
-// Run prints until it is interrupted. The server ends a stream after some minutes; then another
-// is requested.
+// pauses between attempts at a stream: the first, and the longest.
+const (
+	shortPause = time.Second
+	longPause  = 10 * time.Second
+)
+
+// Run prints until it is interrupted. The server ends a stream after some minutes, and with a
+// restart; then it goes on where that ended.
 func (t *Tail) Run(s Streams) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -51,64 +57,108 @@ func (t *Tail) Run(s Streams) error {
 			form.Set(name, value)
 		}
 	}
+	f := following{tail: t, form: form}
+	pause := shortPause
 	for {
-		err := t.follow(ctx, s, form)
+		began := f.began
+		err := f.follow(ctx, s)
 		switch {
 		case ctx.Err() != nil:
 			return nil //nolint:nilerr // it was interrupted
-		case err != nil:
+		case err != nil && (f.began == 0 || !isPassing(err)):
 			return err
+		case err == nil || f.began > began:
+			pause = shortPause
 		}
-		again := time.NewTimer(time.Second)
+		if err != nil && f.began > began && s.Err != nil { // once for each interruption
+			_, _ = fmt.Fprintf(s.Err, "godwit: %s; trying again\n", Clean(err.Error()))
+		}
+		again := time.NewTimer(pause)
 		select {
 		case <-ctx.Done():
 			again.Stop()
 			return nil
 		case <-again.C:
 		}
+		if err != nil {
+			pause = min(2*pause, longPause)
+		}
 	}
 }
 
+// passing is the error of a server that does not answer for now.
+type passing struct{ error }
+
+func isPassing(err error) bool {
+	var p passing
+	return errors.As(err, &p)
+}
+
+// following are the streams of a tail, one after the other.
+type following struct {
+	tail  *Tail
+	form  url.Values
+	began int    // how many streams have
+	last  string // the id of the last event
+}
+
 // follow prints a stream until it ends.
-func (t *Tail) follow(ctx context.Context, s Streams, form url.Values) error {
+func (f *following) follow(ctx context.Context, s Streams) error {
 	asking, err := signed.Client(0)
 	if err != nil {
 		return err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimRight(t.Endpoint, "/")+"/_godwit/v1/tail?"+form.Encode(), http.NoBody)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimRight(f.tail.Endpoint, "/")+"/_godwit/v1/tail?"+f.form.Encode(), http.NoBody)
 	if err != nil {
 		return err
 	}
+	if f.last != "" {
+		req.Header.Set("Last-Event-ID", f.last)
+	}
 	resp, err := asking.Do(req)
 	if err != nil {
-		return fmt.Errorf("the server cannot be asked (--endpoint): %w", err)
+		return passing{fmt.Errorf("the server cannot be asked (--endpoint): %w", err)}
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
 		text, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 		if err != nil {
-			return err
+			return passing{err}
 		}
-		return refused(req.URL.String(), resp.StatusCode, text)
+		err = refused(req.URL.String(), resp.StatusCode, text)
+		if resp.StatusCode >= http.StatusInternalServerError || resp.StatusCode == http.StatusTooManyRequests {
+			err = passing{err}
+		}
+		return err
 	}
+	f.began++
 	lines := bufio.NewScanner(resp.Body)
 	lines.Buffer(nil, maxEvent)
-	event := ""
+	event, data, id := "", "", f.last
 	for lines.Scan() {
 		line := lines.Text()
-		if name, ok := strings.CutPrefix(line, "event: "); ok {
-			event = name
-		}
-		text, ok := strings.CutPrefix(line, "data: ")
-		switch {
-		case !ok:
+		switch name, value, _ := strings.Cut(line, ": "); {
+		case line != "": // an event that ends without an empty line came in part only
+			switch name {
+			case "event":
+				event = value
+			case "data":
+				data = value
+			case "id":
+				id = value
+			}
+			continue
 		case event == "gone":
 			return errGone
-		default:
-			if err := t.print(s.Out, event, text); err != nil {
+		case data != "":
+			if err := f.tail.print(s.Out, event, data); err != nil {
 				return err
 			}
 		}
+		event, data, f.last = "", "", id
+	}
+	if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
+		return fmt.Errorf("the server's answer cannot be read: %w", err)
 	}
 	return nil // an interrupted stream is requested again
 }

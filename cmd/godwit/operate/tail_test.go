@@ -3,6 +3,7 @@ package operate
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -44,5 +45,39 @@ func TestTail(t *testing.T) {
 	c := server(t, nil)
 	if err := (&Tail{Endpoint: c.Endpoint, Queue: "arn:aws:sqs:q"}).Run(Streams{Out: &bytes.Buffer{}}); err == nil || err.Error() != `there is no \u001b[31msuch thing` {
 		t.Errorf("refused: %v", err)
+	}
+}
+
+// A tail goes on where a stream ended, also one that was cut off, and while the server does not
+// answer.
+func TestTailGoesOn(t *testing.T) {
+	asked := []string{}
+	answers := []func(w http.ResponseWriter){
+		func(w http.ResponseWriter) {
+			fmt.Fprint(w, ": it begins\nid: a\n\nevent: messages\nid: b\ndata: {\"messages\":[{\"body\":\"1\"}]}\n\nevent: messages\nid: c\ndata: {\"messages\":[{\"bo")
+		},
+		func(w http.ResponseWriter) { w.WriteHeader(http.StatusServiceUnavailable) },
+		func(http.ResponseWriter) { panic(http.ErrAbortHandler) },
+		func(w http.ResponseWriter) {
+			fmt.Fprint(w, "event: messages\nid: c\ndata: {\"messages\":[{\"body\":\"2\"}]}\n\n")
+		},
+		func(w http.ResponseWriter) { fmt.Fprint(w, "event: gone\ndata: \"messages\"\n\n") },
+	}
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.Header.Get("Last-Event-ID"))
+		answers[len(asked)-1](w)
+	}))
+	defer s.Close()
+	var out, told bytes.Buffer
+	err := (&Tail{Endpoint: s.URL, Output: "json", Queue: "arn:aws:sqs:q"}).Run(Streams{Out: &out, Err: &told})
+	if !errors.Is(err, errGone) || out.String() != "{\"body\":\"1\"}\n{\"body\":\"2\"}\n" {
+		t.Errorf("%v: %q", err, out.String())
+	}
+	if got := strings.Join(asked, ","); got != ",b,b,b,c" {
+		t.Errorf("asked for what comes behind %s", got)
+	}
+	s.Close()
+	if err := (&Tail{Endpoint: s.URL, Queue: "arn:aws:sqs:q"}).Run(Streams{Out: &out}); err == nil {
+		t.Error("a server that never was there is waited for")
 	}
 }

@@ -29,6 +29,9 @@ type Call struct {
 	// do not allow it any more; nil: everything is allowed.
 	Still  func(ctx context.Context) error
 	Writer http.ResponseWriter // for streams
+	// Last is the id of the last event that a client of a stream had before it asked again; empty:
+	// it had none.
+	Last string
 	// Ended is called with the operation's error, nil for success, before the answer; for a
 	// stream, when it begins. May be nil.
 	Ended func(err error)
@@ -238,7 +241,7 @@ func handler(op *Operation, o Options) http.Handler {
 				return
 			}
 		}
-		call.Writer = w
+		call.Writer, call.Last = w, r.Header.Get("Last-Event-ID")
 		if op.Stream || op.Long {
 			lift(w)
 		}

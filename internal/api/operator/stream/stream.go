@@ -85,6 +85,22 @@ type poll struct {
 	about  string // the resource of the action; empty: all
 	ask    func(ctx context.Context) (*Event, error)
 	last   []byte
+	// place is how far ask has come, for a client that asks again; nil: each stream begins anew.
+	place func() string
+	told  string // the place that the client has
+}
+
+// id is the line of an event with the place, if that is another one than the client has.
+func (l *poll) id() string {
+	if l.place == nil {
+		return ""
+	}
+	at := l.place()
+	if at == l.told {
+		return ""
+	}
+	l.told = at
+	return "id: " + at + "\n"
 }
 
 // refused is why the caller may not see it, or nil.
@@ -159,8 +175,8 @@ func (s *Stream) follow(ctx context.Context, call *rest.Call, polls []*poll) (*E
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Accel-Buffering", "no")
 	quiet := 0
-	if first.Len() == 0 {
-		first.WriteString(": it begins\n\n") // sends the headers
+	if first.Len() == 0 { // sends the headers
+		first.WriteString(": it begins\n" + polls[0].id() + "\n")
 	}
 	out := first.Bytes()
 	for range maxPolls {
@@ -190,7 +206,7 @@ func (s *Stream) follow(ctx context.Context, call *rest.Call, polls []*poll) (*E
 			}
 		}
 		if quiet++; b.Len() == 0 && quiet >= maxQuiet {
-			b.WriteString(": still there\n\n")
+			b.WriteString(": still there\n" + polls[0].id() + "\n")
 		}
 		out = b.Bytes()
 	}
@@ -243,6 +259,6 @@ func (l *poll) report(ctx context.Context, call *rest.Call, b *bytes.Buffer) err
 		return nil
 	}
 	l.last = known
-	fmt.Fprintf(b, "event: %s\ndata: %s\n\n", l.name, text)
+	fmt.Fprintf(b, "event: %s\n%sdata: %s\n\n", l.name, l.id(), text)
 	return nil
 }

@@ -2,9 +2,11 @@ package stream
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
+	"godwit.dev/godwit/internal/api/operator/catalog"
 	"godwit.dev/godwit/internal/api/operator/messages"
 	"godwit.dev/godwit/internal/api/operator/monitors"
 	"godwit.dev/godwit/internal/api/operator/rest"
@@ -35,9 +37,10 @@ func (s *Stream) Tail(ctx context.Context, call *rest.Call, in *Tail) (*Event, e
 	switch {
 	case err == nil && group && in.Search == "":
 		from := &lines{s: s, call: call, ask: monitors.ListLogEvents{ARN: in.ARN, Pattern: in.Pattern, Limit: mostLines, From: written(s.Now())}}
-		return s.follow(ctx, call, []*poll{{name: "lines", ask: from.news}})
+		from.resume(call.Last)
+		return s.follow(ctx, call, []*poll{{name: "lines", ask: from.news, place: from.place}})
 	case err == nil && a.Service == "sqs" && in.Pattern == "":
-		from, err := s.Messages.Arrive(ctx, call, in.ARN, in.Search)
+		from, err := s.Messages.Arrive(ctx, call, in.ARN, in.Search, call.Last)
 		if err != nil {
 			return nil, err
 		}
@@ -47,13 +50,15 @@ func (s *Stream) Tail(ctx context.Context, call *rest.Call, in *Tail) (*Event, e
 				return nil, err
 			}
 			return &Event{Messages: news}, nil
-		}}})
+		}, place: from.Place}})
 	case err == nil && a.Service == "sns" && in.Pattern == "":
 		from := &published{s: s, call: call, ask: messages.ListPublishes{ARN: in.ARN, Search: in.Search, Limit: mostPublishes, BodyBytes: 4096}}
-		if _, err := from.news(ctx); err != nil { // existing ones are not reported
-			return nil, err
+		if !catalog.ReadPlace(call.Last, &from.told) {
+			if _, err := from.news(ctx); err != nil { // existing ones are not reported
+				return nil, err
+			}
 		}
-		return s.follow(ctx, call, []*poll{{name: "publishes", ask: from.news}})
+		return s.follow(ctx, call, []*poll{{name: "publishes", ask: from.news, place: func() string { return catalog.WritePlace(&from.told) }}})
 	}
 	return nil, rest.BadRequest("arn: want that of a queue or a topic, which goes with search, or of a log group, which goes with pattern")
 }
@@ -63,7 +68,32 @@ type published struct {
 	s     *Stream
 	call  *rest.Call
 	ask   messages.ListPublishes
-	known map[string]bool // the ids of the last poll
+	known map[string]bool // the ids of the last poll; nil: there was none
+	told  latest
+}
+
+// latest are the latest events that were reported: their time, and their ids, which others of that
+// time do not have.
+type latest struct {
+	At  time.Time `json:"at"`
+	IDs []string  `json:"ids"`
+}
+
+// mostIDs bounds the ids of a place; of more events at once some may be reported twice.
+const mostIDs = 50
+
+func (l *latest) add(at time.Time, id string) {
+	if at.After(l.At) {
+		l.At, l.IDs = at, nil
+	}
+	if at.Equal(l.At) && !slices.Contains(l.IDs, id) {
+		l.IDs = append(l.IDs[max(0, len(l.IDs)+1-mostIDs):], id)
+	}
+}
+
+// has reports whether an event was reported before the poll that comes first.
+func (l *latest) has(at time.Time, id string) bool {
+	return at.Before(l.At) || at.Equal(l.At) && slices.Contains(l.IDs, id)
 }
 
 func (p *published) news(ctx context.Context) (*Event, error) {
@@ -74,9 +104,13 @@ func (p *published) news(ctx context.Context) (*Event, error) {
 	known, out := map[string]bool{}, &Event{}
 	for i := range found.Publishes {
 		one := &found.Publishes[i]
-		if known[one.MessageID] = true; !p.known[one.MessageID] {
+		known[one.MessageID] = true
+		if p.known != nil && !p.known[one.MessageID] || p.known == nil && !p.told.has(one.PublishedAt, one.MessageID) {
 			out.Publishes = append(out.Publishes, *one)
 		}
+	}
+	for i := range found.Publishes {
+		p.told.add(found.Publishes[i].PublishedAt, found.Publishes[i].MessageID)
 	}
 	if p.known = known; len(out.Publishes) == 0 {
 		return nil, nil //nolint:nilnil // nothing is new
@@ -122,6 +156,33 @@ func (l *lines) news(ctx context.Context) (*Event, error) {
 		return nil, nil //nolint:nilnil // nothing is new
 	}
 	return out, nil
+}
+
+// ofLines is the place of lines.
+type ofLines struct {
+	From   string `json:"from"`
+	Cursor string `json:"cursor"`
+	Told   latest `json:"told"`
+}
+
+func (l *lines) place() string {
+	at := ofLines{From: l.ask.From, Cursor: l.ask.Cursor, Told: latest{At: l.at}}
+	for _, id := range slices.Sorted(maps.Keys(l.known)) {
+		at.Told.add(l.at, id)
+	}
+	return catalog.WritePlace(&at)
+}
+
+// resume goes on at a place, if there is one.
+func (l *lines) resume(place string) {
+	var at ofLines
+	if !catalog.ReadPlace(place, &at) {
+		return
+	}
+	l.ask.From, l.ask.Cursor, l.at, l.known = at.From, at.Cursor, at.Told.At, map[string]bool{}
+	for _, id := range at.Told.IDs {
+		l.known[id] = true
+	}
 }
 
 // written is a time as a parameter.

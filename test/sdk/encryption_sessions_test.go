@@ -74,3 +74,34 @@ func TestDataKeysOfSessions(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A shorter period of reuse counts at once, also for the data keys that are used.
+func TestShorterReuseOfDataKeys(t *testing.T) {
+	endpoint, ctx := start(t), t.Context()
+	c, k := client(endpoint), newKMS(t, endpoint, account)
+	key := makeKey(t, k, &kms.CreateKeyInput{})
+	q := createQueue(t, c, "q", "KmsMasterKeyId", *key.KeyId, "KmsDataKeyReusePeriodSeconds", "86400", "VisibilityTimeout", "0")
+	send := func() error {
+		_, err := c.SendMessage(ctx, &sqs.SendMessageInput{QueueUrl: &q, MessageBody: new("x")})
+		return err
+	}
+	receive := func() error {
+		_, err := c.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{QueueUrl: &q})
+		return err
+	}
+	for _, err := range []error{send(), receive()} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	ask(t, k.DisableKey, &kms.DisableKeyInput{KeyId: key.KeyId})
+	advance(t, endpoint, "61s")
+	for _, err := range []error{send(), receive()} {
+		if err != nil {
+			t.Errorf("within the period: %v", err)
+		}
+	}
+	must(c.SetQueueAttributes(ctx, &sqs.SetQueueAttributesInput{QueueUrl: &q, Attributes: map[string]string{"KmsDataKeyReusePeriodSeconds": "60"}}))(t)
+	refusedWith(t, send(), "KMS.DisabledException", "*")
+	refusedWith(t, receive(), "KMS.DisabledException", "*")
+}

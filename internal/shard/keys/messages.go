@@ -50,7 +50,13 @@ type openingOf struct{ blob, principal string }
 type dataKey struct {
 	sealer *seal.Sealer
 	blob   []byte // encrypted by KMS
-	until  time.Time
+	made   time.Time
+}
+
+// usable reports whether the data key may still be used, by the current period of reuse.
+func (k *dataKey) usable(now time.Time, reuse time.Duration) bool {
+	age := now.Sub(k.made)
+	return 0 <= age && age < reuse // a clock may be set back
 }
 
 // NewMessages makes it. Without managed, SSE-SQS leaves messages in clear: if the root key is
@@ -197,7 +203,7 @@ func (e *Messages) dataKey(u use) (dataKey, error) {
 		of.principal += " " + u.source.String()
 	}
 	now := e.clock.Now()
-	if found, ok := e.sealing.Get(of); ok && now.Before(found.until) {
+	if found, ok := e.sealing.Get(of); ok && found.usable(now, u.reuse) {
 		return found, nil
 	}
 	k, err := e.keys.Find(u.of.Account, u.of.Region, u.key)
@@ -216,7 +222,7 @@ func (e *Messages) dataKey(u use) (dataKey, error) {
 	if err != nil {
 		return dataKey{}, err
 	}
-	made := dataKey{until: now.Add(u.reuse)}
+	made := dataKey{made: now}
 	if made.blob, err = e.keys.Encrypt(k, drawn, u.context()); err != nil {
 		return dataKey{}, err
 	}
@@ -290,7 +296,7 @@ func (e *Messages) decrypt(m *message.Message, reuse time.Duration, allowed func
 func (e *Messages) openDataKey(of arn.ARN, blob string, reuse time.Duration, allowed func(k *kms.Key, of arn.ARN) error, who string) (*seal.Sealer, error) {
 	opening := openingOf{blob, who}
 	now := e.clock.Now()
-	if found, ok := e.opening.Get(opening); ok && now.Before(found.until) {
+	if found, ok := e.opening.Get(opening); ok && found.usable(now, reuse) {
 		return found.sealer, nil
 	}
 	k, err := e.keys.KeyOf(of.Region, []byte(blob))
@@ -309,6 +315,6 @@ func (e *Messages) openDataKey(of arn.ARN, blob string, reuse time.Duration, all
 	if err != nil {
 		return nil, err
 	}
-	e.opening.Add(opening, dataKey{sealer: sealer, until: now.Add(reuse)})
+	e.opening.Add(opening, dataKey{sealer: sealer, made: now})
 	return sealer, nil
 }

@@ -29,6 +29,9 @@ var named = []struct {
 // byARN are the members with the ARN of the resource.
 var byARN = []string{"PolicyArn", "OpenIDConnectProviderArn", "PolicySourceArn"}
 
+// lastUsed is the operation whose resource is the user of an access key.
+const lastUsed = "GetAccessKeyLastUsed"
+
 // guarded adds the required permissions to operations: the action of their name, on the
 // resource that their members name, or on *. Source: actions, resources and condition keys
 // for IAM, in the service authorization reference.
@@ -46,6 +49,9 @@ func (s *Service) needs(call *api.Call, operation string, in reflect.Value) []au
 	n := authorize.Need{Action: "iam:" + operation, Resource: s.about(call, operation, in)}
 	if a, err := arn.Parse(n.Resource); err == nil && a.Account != "aws" {
 		n.Account = a.Account
+	}
+	if id, ok := member(in, "AccessKeyId"); ok && operation == lastUsed {
+		n.Named = "access key " + id // whose it is, is not for everybody
 	}
 	if policy, ok := member(in, "PolicyArn"); ok && policy != n.Resource {
 		n.Keys = append(n.Keys, authorize.Key{Name: "iam:policyarn", Values: []string{policy}})
@@ -118,6 +124,9 @@ func (s *Service) about(call *api.Call, operation string, in reflect.Value) stri
 			return value
 		}
 	}
+	if id, ok := member(in, "AccessKeyId"); ok && operation == lastUsed {
+		return s.holder(call, id)
+	}
 	if of := in.FieldByName("UserName"); of.IsValid() && call.Caller.Kind == caller.User { // the caller
 		return call.Caller.ARN
 	}
@@ -125,6 +134,20 @@ func (s *Service) about(call *api.Call, operation string, in reflect.Value) stri
 		return (&iam.Entity{Kind: iam.Provider, Account: call.Account, Name: strings.TrimPrefix(url, "https://")}).ARN()
 	}
 	return "*"
+}
+
+// holder is the ARN of the user that an access key of the account is of; "*" for another key.
+func (s *Service) holder(call *api.Call, accessKey string) string {
+	of := "*"
+	_ = s.engine.Read(call.Account, func(a *iam.Account) error {
+		if k := a.Key(accessKey); k != nil {
+			if u := a.ByID(k.User); u != nil {
+				of = u.ARN()
+			}
+		}
+		return nil
+	})
+	return of
 }
 
 // renamed is the new ARN of a user or group that gets another name or path, for which the

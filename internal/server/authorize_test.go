@@ -245,7 +245,7 @@ func TestAuditNamesResources(t *testing.T) {
 			needs, err := op.Access(&call, in)
 			one := slices.ContainsFunc(needs, func(n authorize.Need) bool {
 				a, err := arn.Parse(n.Resource)
-				return err == nil && strings.Trim(a.Resource, "*/:") != "" && a.Resource != "log-group::log-stream:" // all of them
+				return err == nil && strings.Trim(a.Resource, "*/:") != "" && a.Resource != "log-group::log-stream:" && !strings.HasSuffix(a.Resource, "/") // all of them, or all below a path
 			})
 			if err != nil || !one {
 				continue

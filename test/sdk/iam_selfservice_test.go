@@ -1,9 +1,11 @@
 package sdk_test
 
 import (
+	"cmp"
 	"strings"
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	iamtypes "github.com/aws/aws-sdk-go-v2/service/iam/types"
 )
@@ -32,4 +34,63 @@ func TestOwnAccessKeys(t *testing.T) {
 	must(ann.DeleteAccessKey(ctx, &iam.DeleteAccessKeyInput{AccessKeyId: mine}))(t)
 	_, err := ann.DeleteAccessKey(ctx, &iam.DeleteAccessKeyInput{UserName: new("bob"), AccessKeyId: &theirs})
 	deniedTo(t, "a key of bob's", err)
+}
+
+// What lists users, groups and roles below a path is on that path, as policies may have it.
+func TestListsBelowAPath(t *testing.T) {
+	endpoint, ctx := start(t), t.Context()
+	iamOf := func(name string, statements ...string) *iam.Client {
+		return iamAs(endpoint, makeUser(t, endpoint, name, statements...))
+	}
+	own := "arn:aws:iam::" + account + ":"
+	of := map[string]*iam.Client{
+		"all":     iamOf("all", statement("Allow", `"iam:List*"`, "*")),
+		"kinds":   iamOf("kinds", `{"Effect":"Allow","Action":"iam:List*","Resource":["`+own+`user/*","`+own+`group/*","`+own+`role/*","`+own+`instance-profile/*"]}`),
+		"team":    iamOf("team", `{"Effect":"Allow","Action":"iam:List*","Resource":["`+own+`user/team/*","`+own+`group/team/*","`+own+`role/team/*","`+own+`instance-profile/team/*"]}`),
+		"nothing": iamOf("nothing", statement("Allow", `"iam:List*"`, "*"), `{"Effect":"Deny","Action":"iam:List*","Resource":["`+own+`user/*","`+own+`group/*","`+own+`role/*","`+own+`instance-profile/*"]}`),
+	}
+	for word, list := range map[string]func(c *iam.Client, path *string) error{
+		"user": func(c *iam.Client, path *string) error {
+			_, err := c.ListUsers(ctx, &iam.ListUsersInput{PathPrefix: path})
+			return err
+		},
+		"group": func(c *iam.Client, path *string) error {
+			_, err := c.ListGroups(ctx, &iam.ListGroupsInput{PathPrefix: path})
+			return err
+		},
+		"role": func(c *iam.Client, path *string) error {
+			_, err := c.ListRoles(ctx, &iam.ListRolesInput{PathPrefix: path})
+			return err
+		},
+		"instance-profile": func(c *iam.Client, path *string) error {
+			_, err := c.ListInstanceProfiles(ctx, &iam.ListInstanceProfilesInput{PathPrefix: path})
+			return err
+		},
+	} {
+		for _, tt := range []struct {
+			who  string
+			path *string
+			ok   bool
+		}{
+			{"all", nil, true},
+			{"kinds", nil, true},
+			{"kinds", new("/team/"), true},
+			{"team", new("/team/"), true},
+			{"team", new("/team/a/"), true},
+			{"team", nil, false},
+			{"team", new("/teams/"), false},
+			{"nothing", nil, false},
+			{"nothing", new("/team/"), false},
+		} {
+			err := list(of[tt.who], tt.path)
+			if path := aws.ToString(tt.path); !tt.ok {
+				deniedTo(t, word+" "+tt.who+" "+path, err)
+				if on := own + word + cmp.Or(path, "/"); err == nil || !strings.Contains(err.Error(), "on resource: "+on+" ") {
+					t.Errorf("%s: %s %s: %v", word, tt.who, path, err)
+				}
+			} else if err != nil {
+				t.Errorf("%s: %s %s: %v", word, tt.who, path, err)
+			}
+		}
+	}
 }

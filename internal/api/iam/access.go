@@ -1,6 +1,7 @@
 package iam
 
 import (
+	"cmp"
 	"reflect"
 	"slices"
 	"strings"
@@ -28,6 +29,10 @@ var named = []struct {
 
 // byARN are the members with the ARN of the resource.
 var byARN = []string{"PolicyArn", "OpenIDConnectProviderArn", "PolicySourceArn"}
+
+// listing are the operations on the entities of a kind below a path, whose resource is the ARN of
+// that path, as "arn:aws:iam::000000000000:role/". Source: AWS's refusals.
+var listing = map[string]iam.Kind{"ListUsers": iam.User, "ListGroups": iam.Group, "ListRoles": iam.Role, "ListInstanceProfiles": iam.Profile}
 
 // lastUsed is the operation whose resource is the user of an access key.
 const lastUsed = "GetAccessKeyLastUsed"
@@ -118,6 +123,10 @@ func (s *Service) about(call *api.Call, operation string, in reflect.Value) stri
 			path, _ := member(in, "Path")
 			return s.arnOf(call, by.kind, name, path, operation == by.making)
 		}
+	}
+	if kind, ok := listing[operation]; ok {
+		prefix, _ := member(in, "PathPrefix")
+		return (&iam.Entity{Kind: kind, Account: call.Account, Path: cmp.Or(prefix, "/")}).ARN()
 	}
 	for _, name := range byARN {
 		if value, ok := member(in, name); ok {

@@ -229,6 +229,36 @@ func TestActing(t *testing.T) {
 	}
 }
 
+// TestExternalID: Firehose assumes a role with its account's number as the external id, and
+// other services with none.
+func TestExternalID(t *testing.T) {
+	w := newWorld(t)
+	s := &roles.Sessions{Identities: w.Module, Clock: w.clock, Strict: true}
+	trusting := func(name, service, id string) string {
+		its := w.role(name, service, "sqs:SendMessage", queue)
+		w.change(func(a *iam.Account, _ time.Time) error {
+			return a.SetTrust(name, `{"Version":"2012-10-17","Statement":{"Effect":"Allow","Principal":{"Service":"`+service+`"},"Action":"sts:AssumeRole","Condition":{"StringEquals":{"sts:ExternalId":"`+id+`"}}}}`)
+		})
+		return its
+	}
+	stream := arn.ARN{Service: "firehose", Region: "us-east-1", Account: account, Resource: "deliverystream/s"}
+	topic := arn.ARN{Service: "sns", Region: "us-east-1", Account: account, Resource: "t"}
+	for name, c := range map[string]struct {
+		service, id string
+		source      arn.ARN
+		ok          bool
+	}{
+		"own":     {"firehose.amazonaws.com", account, stream, true},
+		"other":   {"firehose.amazonaws.com", stranger, stream, false},
+		"another": {"sns.amazonaws.com", account, topic, false},
+	} {
+		service := &roles.Service{Sessions: s, Principal: c.service, Session: "s", Authorizer: w.authorizer()}
+		if err := service.Assumable(c.source, trusting(name, c.service, c.id)); (err == nil) != c.ok {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // TestMoves: a move task reads and deletes here and sends there, or publishes; it waits for
 // an authorizer, and does nothing where there is none.
 func TestMoves(t *testing.T) {

@@ -63,9 +63,13 @@ func (s *Sessions) assume(by *caller.Caller, source arn.ARN, name string) (*iam.
 	if err != nil {
 		return nil, err
 	}
-	request := policy.Request{Caller: by, Action: "sts:AssumeRole", Resource: role.ARN(), Owner: role.Account, Context: &authorize.Context{
+	known := &authorize.Context{
 		Caller: by, Account: role.Account, Region: source.Region, Now: s.Clock.Now().UnixMilli(), Source: source.String(), Owner: source.Account,
-	}}
+	}
+	if source.Service == "firehose" { // it gives its account: the trust policy of its documentation asks for that
+		known.Need = &authorize.Need{Keys: []authorize.Key{{Name: "sts:externalid", Values: []string{source.Account}}}}
+	}
+	request := policy.Request{Caller: by, Action: "sts:AssumeRole", Resource: role.ARN(), Owner: role.Account, Context: known}
 	if result := policy.Decide(&request, &policy.Policies{Resource: trust, Rule: policy.ResourceSide}); !result.Allowed() {
 		return nil, invoke.ErrRole
 	}

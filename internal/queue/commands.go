@@ -78,8 +78,8 @@ type Return struct {
 	Attempt   string
 }
 
-// Withhold keeps a message leased that a receive could not give to its client: for as long as its
-// lease says, but no longer than the queue's own visibility timeout, as it was nobody's wish. The
+// Withhold keeps a message leased that a receive could give to nobody: for as long as its lease says,
+// but no longer than the queue's own visibility timeout, as it was nobody's wish. The
 // receive is not counted. Attempt is as in Return. ErrNotLeased: the lease has ended.
 type Withhold struct {
 	Lease   Lease

@@ -139,6 +139,34 @@ func TestSourceOfAnEncryptedQueue(t *testing.T) {
 	call.succeed("{}")
 }
 
+// A mapping tells of a key that is disabled for as long as messages wait for it, also between the
+// tries that find them, and gets what is under other keys.
+func TestSourceOfADisabledKey(t *testing.T) {
+	h := newHops(t)
+	k := newKMS(t, h.endpoint, account)
+	old, current := makeKey(t, k, &kms.CreateKeyInput{}), makeKey(t, k, &kms.CreateKeyInput{})
+	q := createQueue(t, h.queues, "q", "KmsMasterKeyId", *old.KeyId)
+	sendAll(t, h.queues, q, "sealed")
+	must(h.queues.SetQueueAttributes(t.Context(), &sqs.SetQueueAttributesInput{QueueUrl: &q, Attributes: map[string]string{"KmsMasterKeyId": *current.KeyId}}))(t)
+	ask(t, k.DisableKey, &kms.DisableKeyInput{KeyId: old.KeyId})
+	f := createAnsweredAs(t, h.functions, "f", role(t, h.identities, "reader", allow("*", append([]string{"kms:Decrypt"}, polling...)...)))
+	made := must(h.functions.CreateEventSourceMapping(t.Context(), &lambda.CreateEventSourceMappingInput{
+		EventSourceArn: aws.String(queueARN("q")), FunctionName: aws.String("f"), BatchSize: aws.Int32(1),
+	}))(t)
+	eventually(t, "the mapping fails", func() bool { return h.result(t, made.UUID) != "" })
+	eventually(t, "the message is hidden", func() bool { return counts(t, h.queues, q)[1] == "1" })
+	sendAll(t, h.queues, q, "readable")
+	call := f.next()
+	equal(t, "the message", []string{"readable"}, call.bodies(t))
+	call.succeed("{}")
+	ask(t, k.EnableKey, &kms.EnableKeyInput{KeyId: old.KeyId})
+	advance(t, h.endpoint, "31s")
+	call = f.next()
+	equal(t, "the message", []string{"sealed"}, call.bodies(t))
+	call.succeed("{}")
+	eventually(t, "the mapping works", func() bool { return h.result(t, made.UUID) == "" })
+}
+
 // What came of an event is handed over as the function's role: what that may not is refused
 // when it is set, and lost once it may not any more.
 func TestHandOverActsAsTheRole(t *testing.T) {

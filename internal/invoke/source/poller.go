@@ -128,7 +128,7 @@ func (p *poller) run(ctx context.Context) {
 				p.fails(err)
 				p.pause(ctx, &rest)
 			} else {
-				p.fails(nil)
+				p.foundNothing()
 				p.lack(false)
 			}
 			continue

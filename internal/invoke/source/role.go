@@ -56,6 +56,18 @@ func (p *poller) fails(err error) {
 	p.failing = err
 }
 
+// foundNothing records that the queue can be read, unless its key is out of use: then what could not
+// be decrypted is only hidden for a while.
+func (p *poller) foundNothing() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch fault.KindOf(p.failing) {
+	case fault.KMSDisabled, fault.KMSInvalidState, fault.KMSNotFound:
+	default:
+		p.failing = nil
+	}
+}
+
 // allowed records that the role may poll the queue again.
 func (p *poller) allowed() {
 	p.mu.Lock()

@@ -93,7 +93,7 @@ func (sh *Shard) requeue(found *Found, all []queue.Lease) {
 	})
 }
 
-// withhold is requeue for messages that may not be decrypted: they stay leased, as the first ones of
+// withhold is requeue for messages that nobody can decrypt now: they stay leased, as the first ones of
 // the queue would otherwise be all that anybody finds.
 func (sh *Shard) withhold(found *Found, all []queue.Lease) {
 	sh.unanswered(found, all, func(l queue.Lease, _ int64) queue.Command {

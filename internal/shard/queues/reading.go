@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 
+	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/limit"
 	"godwit.dev/godwit/internal/queue"
 	"godwit.dev/godwit/internal/queue/layout"
@@ -70,8 +71,8 @@ func (e *Queues) readRecords(ctx context.Context, keys [][]byte, memory *limit.R
 }
 
 // readLeased reads the messages of leases, which are durable, as far as memory can be reserved
-// for them. Those that may not be decrypted are withheld; the error is that of the first one, if
-// there is no other message.
+// for them. Those that the caller may not decrypt go back, and those that nobody can are withheld; the
+// error is that of the first one, if there is no other message.
 func (e *Queues) readLeased(ctx context.Context, sh *Shard, found Found, req *ReceiveRequest) (out []Received, bad []unreadable, err error) {
 	if len(found.Leases) == 0 {
 		return nil, nil, nil
@@ -99,6 +100,7 @@ func (e *Queues) readLeased(ctx context.Context, sh *Shard, found Found, req *Re
 	}
 	out = make([]Received, 0, len(found.Leases))
 	var refused refusedLeases
+	var hidden []queue.Lease
 	for i, l := range found.Leases {
 		if records[i] == nil {
 			if err := e.Lost(keys[i]); err != nil {
@@ -117,6 +119,11 @@ func (e *Queues) readLeased(ctx context.Context, sh *Shard, found Found, req *Re
 		}
 		if denied, err := e.decrypt(qs, req.Caller, m); denied {
 			refused.add(l, err)
+			if e.unusable(m, err) {
+				hidden = append(hidden, l)
+			} else {
+				back = append(back, l)
+			}
 			continue
 		} else if err != nil {
 			bad = append(bad, unreadable{l, err})
@@ -127,7 +134,7 @@ func (e *Queues) readLeased(ctx context.Context, sh *Shard, found Found, req *Re
 			Receives: int(m.Receives) + int(l.Receives), FirstReceived: cmp.Or(m.FirstReceived, l.First), FIFO: qs.ARN.FIFO(),
 		})
 	}
-	sh.withhold(&found, refused.leases)
+	sh.withhold(&found, hidden)
 	sh.requeue(&found, back)
 	for i, err := range slices.Backward(e.sign(out)) {
 		if err != nil {
@@ -140,6 +147,16 @@ func (e *Queues) readLeased(ctx context.Context, sh *Shard, found Found, req *Re
 		return nil, nil, refused.err
 	}
 	return out, bad, nil
+}
+
+// unusable reports that nobody can decrypt a message that was refused to a caller, as its key is
+// disabled or gone.
+func (e *Queues) unusable(m *message.Message, refusal error) bool {
+	if fault.KindOf(refusal) != fault.KMSAccessDenied {
+		return true
+	}
+	sealed := *m
+	return fault.Is(e.OpenWaiting(&sealed)) // who is denied is not told whether there is a key
 }
 
 // refusedLeases are those of a receive whose messages may not be decrypted, as the caller has no

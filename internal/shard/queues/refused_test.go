@@ -21,10 +21,11 @@ import (
 // keyOff is an encryption under two keys, of which the one of some messages may be disabled.
 type keyOff struct {
 	shardtest.Encryption
-	off bool
+	off    bool
+	denied bool // and only to the receiver
 }
 
-var errKeyOff = fault.New(fault.KMSDisabled, "the key is disabled")
+var errKeyOff, errDenied = fault.New(fault.KMSDisabled, "the key is disabled"), fault.New(fault.KMSAccessDenied, "nothing allows it")
 
 func (k *keyOff) Decrypt(cfg queue.Config, who *caller.Caller, m *message.Message) error {
 	sealed := *m
@@ -32,7 +33,9 @@ func (k *keyOff) Decrypt(cfg queue.Config, who *caller.Caller, m *message.Messag
 		return err
 	}
 	if k.off && strings.HasPrefix(string(m.Body), "old") {
-		*m = sealed
+		if *m = sealed; k.denied {
+			return errDenied
+		}
 		return errKeyOff
 	}
 	return nil
@@ -43,17 +46,23 @@ func (k *keyOff) Decrypt(cfg queue.Config, who *caller.Caller, m *message.Messag
 func TestRefusedKeyBlocksNobody(t *testing.T) {
 	ctx := context.Background()
 	for _, tt := range []struct {
-		queue string
-		most  int
-		want  string // of each receive while the key is off
+		queue  string
+		most   int
+		denied bool
+		want   string // of each receive while the key is off
 	}{
-		{"q", 10, "new3 new4, "},
-		{"q", 1, "refused, refused, new3, new4, "},
-		{"q.fifo", 10, "new3, "},
-		{"q.fifo", 1, "refused, new3, "},
+		{"q", 10, false, "new3 new4, "},
+		{"q", 1, false, "refused, refused, new3, new4, "},
+		{"q.fifo", 10, false, "new3, "},
+		{"q.fifo", 1, false, "refused, new3, "},
+		// What one caller may not decrypt is there for others: it is not hidden from them.
+		{"q", 10, true, "new3 new4, refused"},
+		{"q", 1, true, "refused, refused"},
+		{"q.fifo", 10, true, "new3, refused"},
+		{"q.fifo", 1, true, "refused, new3, refused"},
 	} {
-		t.Run(fmt.Sprint(tt.queue, tt.most), func(t *testing.T) {
-			k, c, q := &keyOff{}, clock.NewVirtual(shardtest.Start), shardtest.QueueARN(tt.queue)
+		t.Run(fmt.Sprint(tt.queue, tt.most, tt.denied), func(t *testing.T) {
+			k, c, q := &keyOff{denied: tt.denied}, clock.NewVirtual(shardtest.Start), shardtest.QueueARN(tt.queue)
 			e := shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, memory.New(), nil), Clock: c, Encryption: k})
 			defer e.Close()
 			spec := queues.QueueSpec{ARN: q, Attributes: map[string]string{"VisibilityTimeout": "60"}}
@@ -77,7 +86,7 @@ func TestRefusedKeyBlocksNobody(t *testing.T) {
 			}
 			receive := func() string {
 				got, err := e.Receive(ctx, queues.ReceiveRequest{Queue: q, Max: tt.most, Visibility: 12 * time.Hour})
-				if fault.KindOf(err) == fault.KMSDisabled {
+				if fault.Is(err) {
 					return "refused"
 				}
 				if err != nil {

@@ -139,8 +139,7 @@ func TestSourceOfAnEncryptedQueue(t *testing.T) {
 	call.succeed("{}")
 }
 
-// A mapping tells of a key that is disabled for as long as messages wait for it, also between the
-// tries that find them, and gets what is under other keys.
+// A mapping tells of a key that is disabled, and gets what is under other keys.
 func TestSourceOfADisabledKey(t *testing.T) {
 	h := newHops(t)
 	k := newKMS(t, h.endpoint, account)
@@ -158,11 +157,6 @@ func TestSourceOfADisabledKey(t *testing.T) {
 	sendAll(t, h.queues, q, "readable")
 	call := f.next()
 	equal(t, "the message", []string{"readable"}, call.bodies(t))
-	call.succeed("{}")
-	ask(t, k.EnableKey, &kms.EnableKeyInput{KeyId: old.KeyId})
-	advance(t, h.endpoint, "31s")
-	call = f.next()
-	equal(t, "the message", []string{"sealed"}, call.bodies(t))
 	call.succeed("{}")
 	eventually(t, "the mapping works", func() bool { return h.result(t, made.UUID) == "" })
 }

@@ -153,7 +153,7 @@ func (i *importResources) Run(p *process) error {
 		return err
 	}
 	stdout := operate.Plain(p.stdout)
-	for _, line := range append(missed, "functions, event-source mappings, log groups, metrics, users, roles, keys of KMS and delivery streams: import takes queues, topics, subscriptions and alarms", "messages") {
+	for _, line := range append(missed, "functions, event-source mappings, log groups, metrics, users, roles, keys of KMS, delivery streams, platform applications, settings of SMS and numbers that opted out: import takes queues, topics, subscriptions and alarms", "messages") {
 		fmt.Fprintf(stdout, "not taken: %s\n", line)
 	}
 	return applyTo(to, set, i.DryRun, p.stdout)

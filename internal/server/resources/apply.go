@@ -263,7 +263,7 @@ func (a *Applying) setQueues(ctx context.Context, set *Set) error {
 func (a *Applying) setTopics(ctx context.Context, set *Set) error {
 	for _, t := range set.Topics {
 		arn, what := a.arns[t.Name], "topic "+t.Name
-		is, tags := Attributes(creation(t.Attributes)), Tags{}
+		is, tags, protected := Attributes(creation(t.Attributes)), Tags{}, Document("")
 		if arn != "" {
 			var err error
 			if is, err = a.To.topicAttributes(ctx, arn); err != nil {
@@ -271,6 +271,11 @@ func (a *Applying) setTopics(ctx context.Context, set *Set) error {
 			}
 			if len(t.Tags) > 0 {
 				if tags, err = a.To.topicTags(ctx, arn); err != nil {
+					return err
+				}
+			}
+			if t.DataProtectionPolicy != "" {
+				if protected, err = a.To.dataProtection(ctx, arn); err != nil {
 					return err
 				}
 			}
@@ -286,6 +291,17 @@ func (a *Applying) setTopics(ctx context.Context, set *Set) error {
 		}
 		err = a.differences(what, tag, tags, t.Tags, func(name, value string) error {
 			_, err := a.To.query(ctx, "sns", "TagResource", url.Values{"ResourceArn": {arn}, "Tags.member.1.Key": {name}, "Tags.member.1.Value": {value}})
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if t.DataProtectionPolicy == "" {
+			continue
+		}
+		const name = "DataProtectionPolicy"
+		err = a.differences(what, "", Attributes{name: string(protected)}, Attributes{name: string(t.DataProtectionPolicy)}, func(_, value string) error {
+			_, err := a.To.query(ctx, "sns", "PutDataProtectionPolicy", url.Values{"ResourceArn": {arn}, name: {value}})
 			return err
 		})
 		if err != nil {

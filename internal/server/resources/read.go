@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -171,6 +172,13 @@ func (e *exporting) unless(err error, what string) error {
 	return nil
 }
 
+// isUnknown reports that a server does not have an action: there is nothing then that it could
+// tell.
+func isUnknown(err error) bool {
+	refused, ok := errors.AsType[*Refusal](err)
+	return ok && (refused.Code == "" || refused.Code == "InvalidAction" || refused.Status == http.StatusNotImplemented)
+}
+
 // queues reads the queues. refused is why there is no list of them.
 func (e *exporting) queues(ctx context.Context) (refused, err error) {
 	links, refused := e.Server.queues(ctx)
@@ -207,6 +215,9 @@ func (e *exporting) topics(ctx context.Context) (refused, err error) {
 		}
 		if isDefaultPolicy(t.Attributes["Policy"], arn) { // which each topic has
 			delete(t.Attributes, "Policy")
+		}
+		if t.DataProtectionPolicy, err = e.dataProtection(ctx, arn); !isUnknown(err) && e.unless(err, "data protection policy of topic "+t.Name) != nil {
+			return nil, err
 		}
 		e.set.Topics = append(e.set.Topics, t)
 	}
@@ -251,6 +262,15 @@ func (s *Server) topicAttributes(ctx context.Context, arn string) (Attributes, e
 		return nil, err
 	}
 	return without(found.pairs("entry", "key", "value"), ofTopics), nil
+}
+
+// dataProtection is the data protection policy of a topic; "": it has none.
+func (s *Server) dataProtection(ctx context.Context, arn string) (Document, error) {
+	found, err := s.query(ctx, "sns", "GetDataProtectionPolicy", url.Values{"ResourceArn": {arn}})
+	if err != nil {
+		return "", err
+	}
+	return Document(found.text("DataProtectionPolicy")), nil
 }
 
 func (s *Server) topicTags(ctx context.Context, arn string) (Tags, error) {

@@ -43,6 +43,8 @@ type Topic struct {
 	Name       string     `yaml:"Name"`
 	Attributes Attributes `yaml:"Attributes,omitempty"`
 	Tags       Tags       `yaml:"Tags,omitempty"`
+	// DataProtectionPolicy is what PutDataProtectionPolicy takes.
+	DataProtectionPolicy Document `yaml:"DataProtectionPolicy,omitempty"`
 }
 
 // Subscription is what Subscribe makes.
@@ -186,7 +188,7 @@ func (s *Set) moved(account, region string) *Set {
 		to.Queues = append(to.Queues, Queue{q.QueueName, attributes(q.Attributes), q.Tags})
 	}
 	for _, t := range s.Topics {
-		to.Topics = append(to.Topics, Topic{t.Name, attributes(t.Attributes), t.Tags})
+		to.Topics = append(to.Topics, Topic{t.Name, attributes(t.Attributes), t.Tags, Document(policy(string(t.DataProtectionPolicy)))})
 	}
 	for _, sub := range s.Subscriptions {
 		to.Subscriptions = append(to.Subscriptions, Subscription{text(sub.TopicArn), sub.Protocol, text(sub.Endpoint), attributes(sub.Attributes)})

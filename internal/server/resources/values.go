@@ -16,6 +16,9 @@ type Attributes map[string]string
 // Tags are a resource's. Their values are texts, whatever they look like.
 type Tags map[string]string
 
+// Document is a JSON document, which a file may write out.
+type Document string
+
 // displayName is the attribute that is text for people: it is the same only where it is equal.
 const displayName = "DisplayName"
 
@@ -53,6 +56,16 @@ func (t *Tags) UnmarshalYAML(node *yaml.Node) error {
 	return nil
 }
 
+// UnmarshalYAML implements yaml.Unmarshaler.
+func (d *Document) UnmarshalYAML(node *yaml.Node) error {
+	text, err := textOf(node)
+	if err != nil {
+		return fmt.Errorf("line %d: %w", node.Line, err)
+	}
+	*d = Document(text)
+	return nil
+}
+
 // MarshalYAML implements yaml.Marshaler: documents are written out.
 func (a Attributes) MarshalYAML() (any, error) {
 	values := map[string]any{}
@@ -63,6 +76,9 @@ func (a Attributes) MarshalYAML() (any, error) {
 	}
 	return values, nil
 }
+
+// MarshalYAML implements yaml.Marshaler.
+func (d Document) MarshalYAML() (any, error) { return writtenOut(string(d)), nil }
 
 // resolved is what an alias stands for.
 func resolved(node *yaml.Node) *yaml.Node {

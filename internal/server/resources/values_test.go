@@ -82,6 +82,36 @@ func TestPoliciesOfTopics(t *testing.T) {
 	}
 }
 
+const protection = `
+Account: "000000000000"
+Region: us-east-1
+Topics:
+  - Name: cards
+    DataProtectionPolicy:
+      Name: __example
+      Version: 2021-06-01
+      Statement:
+        - DataDirection: Inbound
+          Principal: ["*"]
+          DataIdentifier: ["arn:aws:dataprotection::aws:data-identifier/CreditCardNumber"]
+          Operation: {Deny: {}}
+`
+
+// Data protection policies go with their topics.
+func TestDataProtection(t *testing.T) {
+	from, _ := start(t, "000000000000", "us-east-1")
+	if n, text := apply(t, from, read(t, protection), true); n != 2 || !strings.Contains(text, "DataProtectionPolicy") {
+		t.Errorf("a dry run has:\n%s", text)
+	}
+	file := twice(t, from, protection)
+	to, clients := start(t, "444455556666", "eu-west-1")
+	twice(t, to, file)
+	_, err := sns.NewFromConfig(clients).Publish(t.Context(), &sns.PublishInput{TopicArn: aws.String("arn:aws:sns:eu-west-1:444455556666:cards"), Message: aws.String("my card is 4111 1111 1111 1111")})
+	if err == nil {
+		t.Error("a card number is published")
+	}
+}
+
 // Tags are text, with the values that the file has.
 func TestTagsAreText(t *testing.T) {
 	to, clients := start(t, "000000000000", "us-east-1")

@@ -140,12 +140,15 @@ func TestStandard(t *testing.T) {
 		t.Errorf("received %+v", got)
 	}
 	one := found.Messages[0]
-	m, _, err := w.looking.At(t.Context(), q, found.Incarnation, one.Place, nil)
+	m, _, err := w.looking.At(t.Context(), q, one.Incarnation, one.Place, nil)
 	if err != nil || string(m.Body) != "body 1" || m.State != inspect.InFlight || m.Receives != 2 {
 		t.Errorf("%+v, %v", m, err)
 	}
+	if _, _, err := w.looking.At(t.Context(), q, one.Incarnation+1, one.Place, nil); !errors.Is(err, inspect.ErrNone) {
+		t.Errorf("a message of another queue of the name: %v", err)
+	}
 	one.Sequence += 1000
-	if _, _, err := w.looking.At(t.Context(), q, found.Incarnation, one.Place, nil); !errors.Is(err, inspect.ErrNone) {
+	if _, _, err := w.looking.At(t.Context(), q, one.Incarnation, one.Place, nil); !errors.Is(err, inspect.ErrNone) {
 		t.Errorf("a message that is not there: %v", err)
 	}
 	if _, err := w.looking.Scan(t.Context(), inspect.Query{Queue: shardtest.QueueARN("none"), Limit: 1}); fault.KindOf(err) != fault.QueueDoesNotExist {

@@ -133,7 +133,6 @@ func TestSourceOfAnEncryptedQueue(t *testing.T) {
 	must(h.identities.PutRolePolicy(t.Context(), &iam.PutRolePolicyInput{
 		RoleName: aws.String("reader"), PolicyName: aws.String("key"), PolicyDocument: aws.String(allow(*key.Arn, "kms:Decrypt")),
 	}))(t)
-	advance(t, h.endpoint, "30s") // until when the message is hidden that was refused
 	call := f.next()
 	equal(t, "the message", []string{"sealed"}, call.bodies(t))
 	call.succeed("{}")

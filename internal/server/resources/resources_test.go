@@ -22,6 +22,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
+	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/server"
 	"godwit.dev/godwit/internal/server/resources"
@@ -30,14 +31,11 @@ import (
 // start runs a server of an account and a region.
 func start(t *testing.T, account, region string, change ...func(*config.Config)) (*resources.Server, aws.Config) {
 	t.Helper()
-	cfg := config.Config{
-		Listen: "127.0.0.1:0", Store: config.MemoryStore, Clock: config.SystemClock, Data: t.TempDir(), Region: region, Account: account, AllowPrivateEndpoints: true,
-		JitterSeed: 1, EndpointConcurrency: 50, DeliveryConcurrency: 500, MaxAlarms: 100, FunctionIsolation: config.IsolationNone, FunctionNetwork: "none",
-	}
+	cfg := configured(t, account, region)
 	for _, f := range change {
 		f(&cfg)
 	}
-	s := server.New(cfg, slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelError})), nil)
+	s := server.New(cfg, logger(t), nil)
 	if err := s.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -49,6 +47,19 @@ func start(t *testing.T, account, region string, change ...func(*config.Config))
 	endpoint := "http://" + s.Addr().String()
 	return &resources.Server{Endpoint: endpoint, Region: region, Key: account, Secret: "x", HTTP: http.DefaultClient},
 		aws.Config{Region: region, BaseEndpoint: &endpoint, Credentials: credentials.NewStaticCredentialsProvider(account, "x", "")}
+}
+
+func configured(t *testing.T, account, region string) config.Config {
+	t.Helper()
+	return config.Config{
+		Listen: "127.0.0.1:0", Store: config.MemoryStore, Clock: config.SystemClock, Data: t.TempDir(), Region: region, Account: account, AllowPrivateEndpoints: true,
+		JitterSeed: 1, EndpointConcurrency: 50, DeliveryConcurrency: 500, MaxAlarms: 100, FunctionIsolation: config.IsolationNone, FunctionNetwork: "none",
+	}
+}
+
+func logger(t *testing.T) *slog.Logger {
+	t.Helper()
+	return slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelError}))
 }
 
 const file = `
@@ -505,6 +516,34 @@ func TestOperatorsElsewhere(t *testing.T) {
 	if file := written(t, to, "secrets of source news: they are never shown", "secrets of source shop: they are never shown"); !strings.Contains(file, "name: shop") {
 		t.Errorf("it is\n%s", file)
 	}
+}
+
+// The sources of --resources are made at the start of a server that answers operators at an address
+// of their own, too.
+func TestResourcesWithOperatorsElsewhere(t *testing.T) {
+	t.Setenv("SHOP_KEY", "a key of sixteen bytes or more")
+	cfg := configured(t, "000000000000", "us-east-1")
+	cfg.AdminListen, cfg.Resources = "127.0.0.1:0", filepath.Join(t.TempDir(), "resources.yaml")
+	if err := os.WriteFile(cfg.Resources, []byte(sourcesFile), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	banner := writer(stop)
+	if err := server.Run(ctx, cfg, logger(t), banner, clock.System.Now()); err != nil {
+		t.Error(err)
+	}
+	if ctx.Err() == nil {
+		t.Error("it has not started")
+	}
+}
+
+// writer calls a function for what is written.
+type writer func()
+
+func (w writer) Write(p []byte) (int, error) {
+	w()
+	return len(p), nil
 }
 
 // written is what a server exports, of which so much is missed.

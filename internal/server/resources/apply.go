@@ -269,13 +269,16 @@ func (a *Applying) setTopics(ctx context.Context, set *Set) error {
 			if is, err = a.To.topicAttributes(ctx, arn); err != nil {
 				return err
 			}
+			if t.Attributes["Policy"] == "" && isDefaultPolicy(is["Policy"], arn) { // none is the default
+				delete(is, "Policy")
+			}
 			if len(t.Tags) > 0 {
 				if tags, err = a.To.topicTags(ctx, arn); err != nil {
 					return err
 				}
 			}
 			if t.DataProtectionPolicy != "" {
-				if protected, err = a.To.dataProtection(ctx, arn); err != nil {
+				if protected, err = a.To.dataProtection(ctx, arn); err != nil && !isRefusal(err) { // then to put it is refused, too
 					return err
 				}
 			}

@@ -173,10 +173,20 @@ func (e *exporting) unless(err error, what string) error {
 }
 
 // isUnknown reports that a server does not have an action: there is nothing then that it could
-// tell.
+// tell. Those that stand in for AWS answer that in their own ways; a gateway's failure is none.
 func isUnknown(err error) bool {
 	refused, ok := errors.AsType[*Refusal](err)
-	return ok && (refused.Code == "" || refused.Code == "InvalidAction" || refused.Status == http.StatusNotImplemented)
+	if !ok {
+		return false
+	}
+	switch refused.Status {
+	case http.StatusNotImplemented:
+		return true
+	case http.StatusBadRequest, http.StatusNotFound, http.StatusInternalServerError:
+		return refused.Code == "" || refused.Code == "InvalidAction"
+	default:
+		return false
+	}
 }
 
 // queues reads the queues. refused is why there is no list of them.

@@ -77,6 +77,9 @@ func TestPoliciesOfTopics(t *testing.T) {
 	if text := policy(made("edited")); strings.Contains(text, "DeleteTopic") || !strings.Contains(text, "444455556666") {
 		t.Errorf("elsewhere, the policy is %s", text)
 	}
+	if n, text := apply(t, to, read(t, "Topics: [{Name: plain, Attributes: {Policy: }}]"), false); n != 0 {
+		t.Errorf("no policy is not the default:\n%s", text)
+	}
 	if n, text := apply(t, to, read(t, file), true); n != 0 {
 		t.Errorf("elsewhere, a second time:\n%s", text)
 	}
@@ -226,6 +229,15 @@ Alarms:
 	}
 	if n, text := apply(t, to, read(t, "Topics: [{Name: t, Attributes: {DeliveryPolicy: {http: {disableSubscriptionOverrides: true, defaultHealthyRetryPolicy: {numRetries: 5, minDelayTarget: 1, maxDelayTarget: 60}}}}}]"), false); n != 1 {
 		t.Errorf("with what is not the default:\n%s", text)
+	}
+	for _, policy := range []string{"{status: [paid]}", "{}"} {
+		set := read(t, "Subscriptions: [{TopicArn: t, Protocol: sqs, Endpoint: \"arn:aws:sqs:us-east-1:000000000000:q\", Attributes: {FilterPolicy: "+policy+"}}]")
+		if n, text := apply(t, to, set, false); n != 1 {
+			t.Errorf("a filter policy %s:\n%s", policy, text)
+		}
+		if n, text := apply(t, to, set, false); n != 0 {
+			t.Errorf("a filter policy %s a second time:\n%s", policy, text)
+		}
 	}
 }
 

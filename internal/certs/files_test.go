@@ -8,6 +8,7 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
+	"io"
 	"log/slog"
 	"math/big"
 	"os"
@@ -140,5 +141,57 @@ func TestRefused(t *testing.T) {
 		if _, err := certs.Open(o); err == nil || !strings.Contains(err.Error(), flag) {
 			t.Errorf("%s: %v", flag, err)
 		}
+	}
+}
+
+// Who needs no certificate is served with the same one as all, also after it has changed, and resumes
+// sessions.
+func TestForAnyClient(t *testing.T) {
+	dir, later := t.TempDir(), clock.System.Now().Add(time.Hour)
+	cert, key := write(t, dir, 1, later)
+	f, err := certs.Open(certs.Options{Cert: cert, Key: key, ClientCA: cert, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	strict, open := f.Config(), certs.ForAnyClient(f.Config())
+	client := &tls.Config{InsecureSkipVerify: true, ClientSessionCache: tls.NewLRUClientSessionCache(1), ServerName: "host"}
+	shake := func(server *tls.Config) (tls.ConnectionState, error) {
+		l, err := tls.Listen("tcp", "127.0.0.1:0", server)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		go func() {
+			if c, err := l.Accept(); err == nil {
+				_, _ = c.Write([]byte("x"))
+				_, _ = io.Copy(io.Discard, c)
+				_ = c.Close()
+			}
+		}()
+		c, err := tls.Dial("tcp", l.Addr().String(), client)
+		if err != nil {
+			return tls.ConnectionState{}, err
+		}
+		defer c.Close()
+		_, err = c.Read(make([]byte, 1)) // behind the ticket of the session
+		return c.ConnectionState(), err
+	}
+	if _, err := shake(strict); err == nil {
+		t.Error("a client without a certificate is taken where all need one")
+	}
+	for i, resumed := range []bool{false, true} {
+		state, err := shake(open)
+		if err != nil || state.PeerCertificates[0].SerialNumber.Int64() != 1 || state.DidResume != resumed {
+			t.Errorf("connection %d: %v, resumed: %v", i, err, state.DidResume)
+		}
+	}
+	if _, err := shake(strict); err == nil {
+		t.Error("a session without a certificate is resumed where all need one")
+	}
+	write(t, dir, 2, later)
+	f.Reload()
+	client.ClientSessionCache = nil
+	if state, err := shake(open); err != nil || state.PeerCertificates[0].SerialNumber.Int64() != 2 {
+		t.Errorf("with another certificate: %v", err)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"crypto/tls"
 	"fmt"
 	"net"
+
+	"godwit.dev/godwit/internal/certs"
 )
 
 // serveIngest serves posts at a separate address, if one is set.
@@ -20,7 +22,8 @@ func (s *Server) serveIngest(ctx context.Context, parts Parts) error {
 	s.ingest = l.Addr()
 	l = s.limits.ofPosts(l)
 	if s.secure != nil {
-		l = tls.NewListener(l, s.secure.Config())
+		// Who posts is known by what verifies the post, and has no certificate of --tls-client-ca.
+		l = tls.NewListener(l, certs.ForAnyClient(s.secure.Config()))
 	}
 	s.serveAt("posts", l, parts.Ingest)
 	s.log.Info("posts to sources", "listen", s.ingest.String())

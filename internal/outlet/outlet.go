@@ -326,8 +326,8 @@ func (d *delivery) read(f func(arrival int64, records []stream.Record) error) er
 // post makes one attempt at an HTTP endpoint.
 func (d *delivery) post(ctx context.Context) *Error {
 	s, b := d.stream, d.batch
-	const half = 2 // what base64 and the rest of the request add
-	defer d.take(ctx, d.posts, b.Bytes+b.Bytes/half)()
+	const half, each = 2, 16 // what base64 adds, and the rest of the request for each record
+	defer d.take(ctx, d.posts, b.Bytes+b.Bytes/half+b.Records*each)()
 	b.Posting(*s.HTTP.EndpointConfiguration.Url, d.Clock.Now())
 	key, err := d.Streams.AccessKey(s)
 	if err != nil {

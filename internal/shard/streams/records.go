@@ -58,7 +58,7 @@ func (m *Module) Put(ctx context.Context, a arn.ARN, records []stream.Record) (i
 		if h.Number != s.Number { // it was deleted and created again meanwhile
 			return stream.ErrNoStream.With(s.Name, s.Account)
 		}
-		if h.bytes+size > m.options.MaxBytes {
+		if h.all.weight+size > m.options.MaxBytes {
 			return stream.ErrFull
 		}
 		now = m.shard.Now()
@@ -75,7 +75,7 @@ func (m *Module) Put(ctx context.Context, a arn.ARN, records []stream.Record) (i
 			m.shard.Batch.Set(numberKey(keyspace.FirehoseChunks, h.Number, h.next), chunk.Encode())
 			m.shard.Batch.Set(numberKey(keyspace.FirehoseRecords, h.Number, h.next), chunk.records)
 			h.next++
-			h.bytes += weight(&chunk.Chunk)
+			h.all.add(&chunk.Chunk)
 		}
 		m.schedule(h)
 		return nil
@@ -144,7 +144,7 @@ func (m *Module) schedule(h *held) {
 		h.at = h.batch.Next
 	} else if size, interval := h.Hints(); pending {
 		h.at = h.oldest + interval.Milliseconds()
-		if h.bytes >= size {
+		if m.enough(h.all, size) {
 			h.at = h.oldest
 		}
 	} else {
@@ -252,7 +252,7 @@ func (m *Module) next(t stream.Instance) (*stream.Stream, *stream.Batch, error) 
 		if h := m.instance(t); h != nil {
 			there = true
 			formed.Begun = m.shard.Now()
-			h.batch, h.taken, h.oldest = &formed.Batch, formed.weight, formed.behind
+			h.batch, h.taken, h.oldest = &formed.Batch, formed.sum, formed.behind
 			if h.oldest == 0 && h.next > to {
 				h.oldest = formed.Begun // about the first that was added meanwhile
 			}
@@ -270,7 +270,7 @@ func (m *Module) next(t stream.Instance) (*stream.Stream, *stream.Batch, error) 
 type formed struct {
 	stream.Batch
 
-	weight int64
+	sum    sum
 	behind int64 // when the first chunk behind it was put; 0: there is none
 }
 
@@ -285,7 +285,7 @@ func (m *Module) form(s *stream.Stream, from, to uint64) (*formed, error) {
 		if err != nil { // its records may be readable
 			c = stream.Chunk{Arrival: s.Created.UnixMilli()}
 		}
-		if b.weight >= size {
+		if m.enough(b.sum, size) {
 			b.behind = c.Arrival
 			return false
 		}
@@ -295,7 +295,7 @@ func (m *Module) form(s *stream.Stream, from, to uint64) (*formed, error) {
 		b.To = numberOf(key, 1)
 		b.Records += int64(c.Records)
 		b.Bytes += int64(c.Bytes)
-		b.weight += weight(&c)
+		b.sum.add(&c)
 		return true
 	})
 	if b.To == 0 { // their records are missing
@@ -366,8 +366,9 @@ func (m *Module) Done(s *stream.Stream, b *stream.Batch) error {
 		out.Delete(numberKey(keyspace.FirehoseBatches, h.Number))
 		out.DeleteRange(numberKey(keyspace.FirehoseChunks, h.Number, b.From), numberKey(keyspace.FirehoseChunks, h.Number, b.To+1))
 		out.DeleteRange(numberKey(keyspace.FirehoseRecords, h.Number, b.From), numberKey(keyspace.FirehoseRecords, h.Number, b.To+1))
-		h.bytes -= h.taken
-		h.batch, h.taken, h.first = nil, 0, b.To+1
+		h.all.weight -= h.taken.weight
+		h.all.data -= h.taken.data
+		h.batch, h.taken, h.first = nil, sum{}, b.To+1
 		return nil
 	})
 }
@@ -377,7 +378,7 @@ func (m *Module) Done(s *stream.Stream, b *stream.Batch) error {
 func (m *Module) Held(a arn.ARN) (bytes, since int64) {
 	m.shard.View(func() {
 		if h := m.streams[a]; h != nil && h.next > h.first {
-			bytes, since = h.bytes, h.oldest
+			bytes, since = h.all.weight, h.oldest
 			if h.batch != nil {
 				since = h.batch.Oldest
 			}

@@ -56,8 +56,8 @@ type held struct {
 	*stream.Stream
 
 	first, next uint64 // of its chunks: [first, next)
-	bytes       int64  // of records, those of the batch included
-	taken       int64  // of the batch
+	all         sum    // of the chunks, those of the batch included
+	taken       sum    // of the batch
 	oldest      int64  // when the first record that is in no batch was put, epoch milliseconds
 	batch       *stream.Batch
 	busy        bool  // its batch is being delivered
@@ -133,9 +133,9 @@ func (m *Module) Load() error {
 			h.first = sequence
 		}
 		h.next = sequence + 1
-		h.bytes += weight(&c)
+		h.all.add(&c)
 		if h.batch != nil && sequence <= h.batch.To {
-			h.taken += weight(&c)
+			h.taken.add(&c)
 		}
 		if h.oldest == 0 && (h.batch == nil || sequence > h.batch.To) {
 			h.oldest = c.Arrival
@@ -152,6 +152,22 @@ func (m *Module) Load() error {
 func weight(c *stream.Chunk) int64 { return max(int64(c.Bytes), leastWeight) }
 
 const leastWeight = 1 << 10
+
+// sum is of chunks: how much of their stream's bound they use, and the bytes of their records, of
+// which a buffer has so many.
+type sum struct{ weight, data int64 }
+
+func (s *sum) add(c *stream.Chunk) {
+	s.weight += weight(c)
+	s.data += int64(c.Bytes)
+}
+
+// enough reports whether chunks fill a buffer of so many bytes. Small ones do so, too, before they
+// use up the bound.
+func (m *Module) enough(s sum, size int64) bool {
+	const share = 4
+	return s.data >= size || s.weight >= max(size, m.options.MaxBytes/share)
+}
 
 // Resume implements kernel.Module.
 func (m *Module) Resume() { m.shard.Arm() }

@@ -368,6 +368,40 @@ func TestConcurrent(t *testing.T) {
 	}
 }
 
+// Small records wait for their time until there are as many bytes as a buffer takes, or until they use up
+// the stream's bound, also behind a restart.
+func TestSmallRecordsWait(t *testing.T) {
+	for _, tt := range []struct {
+		name        string
+		bound       int64
+		bytes, most int // of a record; until a batch is due
+	}{
+		{"bytes", 0, 300, (1<<20 + 299) / 300},
+		{"the bound", 8 << 20, 1, 2 << 10},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c, keys, disk := clock.NewVirtual(shardtest.Start), sealing(t), memory.New()
+			o := streams.Options{MaxBytes: tt.bound}
+			m := open(t, shardtest.JournalOf(t, disk, nil), keys, c, o)
+			create(t, m, "a")
+			for i := range tt.most + 1 { // one more than is due
+				if i == tt.most {
+					if _, b := next(t, m, "a"); b == nil || b.Records != int64(tt.most) {
+						t.Errorf("of %d records %+v is due", i, b)
+					}
+				}
+				put(t, m, "a", strings.Repeat("x", tt.bytes))
+				if i == tt.most-2 {
+					m = open(t, shardtest.JournalOf(t, disk, nil), keys, c, o)
+					if _, b := next(t, m, "a"); b != nil {
+						t.Fatalf("%d records are due after %d", b.Records, i+1)
+					}
+				}
+			}
+		})
+	}
+}
+
 // What a stream holds is the same behind a restart, also of a batch that is under way.
 func TestHeldAfterRestart(t *testing.T) {
 	c, keys, disk := clock.NewVirtual(shardtest.Start), sealing(t), memory.New()

@@ -68,10 +68,12 @@ func TestHistoriesReplay(t *testing.T) {
 				owner := rapid.SampledFrom([]string{account, "111111111111"}).Draw(t, "owner")
 				n := rapid.IntRange(0, 5).Draw(t, "endpoint")
 				cmd := Subscribe{Topic: topic(t), Owner: owner, Attributes: map[string]string{name: value}}
-				cmd.Protocol = rapid.SampledFrom([]string{"sqs", "http", "https", "email"}).Draw(t, "protocol")
+				cmd.Protocol = rapid.SampledFrom([]string{"sqs", "http", "https", "email", "sms"}).Draw(t, "protocol")
 				switch cmd.Protocol {
 				case "sqs":
 					cmd.Endpoint = queue(n)
+				case "sms":
+					cmd.Endpoint = rapid.SampledFrom([]string{"+15551234567", "+1-555-123-4567", "+1.555.123.4568"}).Draw(t, "number")
 				default:
 					cmd.Endpoint = fmt.Sprintf("%s://user:secret@host%d/", cmd.Protocol, n)
 					if cmd.Protocol == "http" {

@@ -188,7 +188,7 @@ func consistent(s *State) error {
 			if found, ok := s.Subscription(sub.ARN); !ok || found != sub {
 				return fmt.Errorf("%v is not found", sub.ARN)
 			}
-			if t.endpoints[address{sub.Protocol, sub.Endpoint}] != sub {
+			if t.endpoints[sub.address()] != sub {
 				return fmt.Errorf("%v is not found by its endpoint", sub.ARN)
 			}
 		}

@@ -75,7 +75,7 @@ func (s *State) Subscribe(now time.Time, cmd Subscribe, b *mutation.Batch) (Subs
 	if cmd.Missing && protocol == endpoint.Application {
 		return Subscribed{}, endpoint.ErrPlatform.With(cmd.Endpoint)
 	}
-	if existing, ok := t.endpoints[address{protocol, cmd.Endpoint}]; ok {
+	if existing, ok := t.endpoints[addressOf(protocol, cmd.Endpoint)]; ok {
 		return s.subscribeAgain(now, existing, cmd, b)
 	}
 	if cmd.RefusedNew != nil {

@@ -11,6 +11,7 @@ import (
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/sms"
 	"godwit.dev/godwit/internal/sorted"
 	"godwit.dev/godwit/internal/topic/filter"
 	"godwit.dev/godwit/internal/topic/protect"
@@ -72,6 +73,18 @@ type address struct {
 	endpoint string
 }
 
+// addressOf is the same for all spellings of a phone number.
+func addressOf(p Protocol, of string) address {
+	if p == SMS {
+		if number, ok := sms.Number(of); ok && number != of {
+			return address{p, number}
+		}
+	}
+	return address{p, of}
+}
+
+func (sub *Subscription) address() address { return addressOf(sub.Protocol, sub.Endpoint) }
+
 func newTopic(name arn.ARN) *Topic {
 	return &Topic{ARN: name, attributes: map[string]string{}, subscribers: subscribers{
 		subscriptions: sorted.List[*Subscription]{Compare: compareIDs},
@@ -97,7 +110,7 @@ func (t *Topic) subscription(id string) (*Subscription, bool) {
 func (t *Topic) add(sub *Subscription) {
 	t.subscriptions.Add(sub)
 	t.index.Add(sub, sub.Filter)
-	t.endpoints[address{sub.Protocol, sub.Endpoint}] = sub
+	t.endpoints[sub.address()] = sub
 	if sub.confirmation != nil {
 		t.tokens[sub.confirmation.Token] = sub
 	}
@@ -110,7 +123,9 @@ func (t *Topic) add(sub *Subscription) {
 func (t *Topic) remove(sub *Subscription) {
 	t.subscriptions.Remove(sub)
 	t.index.Remove(sub, sub.Filter)
-	delete(t.endpoints, address{sub.Protocol, sub.Endpoint})
+	if at := sub.address(); t.endpoints[at] == sub { // earlier versions subscribed other spellings, too
+		delete(t.endpoints, at)
+	}
 	if sub.confirmation != nil {
 		delete(t.tokens, sub.confirmation.Token)
 	}

@@ -87,7 +87,7 @@ func (sub *Subscription) byToken() bool {
 // it does not get what was published meanwhile. It fails if its endpoint has another
 // subscription by now.
 func (s *State) restore(sub *Subscription, cmd Confirm, b *mutation.Batch) (Confirmed, error) {
-	if _, taken := sub.topic.endpoints[address{sub.Protocol, sub.Endpoint}]; taken {
+	if _, taken := sub.topic.endpoints[sub.address()]; taken {
 		return Confirmed{}, ErrToken
 	}
 	out := Confirmed{Subscription: sub, Restored: true, Dropped: sub.Incarnation}

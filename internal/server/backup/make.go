@@ -62,7 +62,7 @@ func (b *Making) Run(ctx context.Context) (m Manifest, whole bool, err error) {
 		return m, false, err
 	}
 	var found bytes.Buffer
-	if whole, err = recovery.Check(b.Dir, &found); err != nil {
+	if whole, err = recovery.CheckCopy(b.Dir, &found); err != nil {
 		return m, false, err
 	}
 	if err := m.write(b.Dir); err != nil {

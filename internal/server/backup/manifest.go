@@ -252,7 +252,7 @@ func Check(ctx context.Context, dir string, stdout io.Writer) (ok bool, err erro
 	if _, err := fmt.Fprintf(stdout, intact, m.CreatedAt.UTC().Format(time.RFC3339), len(m.Files), m.Size()); err != nil {
 		return false, err
 	}
-	return recovery.Check(dir, stdout)
+	return recovery.CheckCopy(dir, stdout)
 }
 
 // CheckOrigin verifies a backup outside of a directory and reads each record in it, and prints
@@ -274,5 +274,5 @@ func CheckOrigin(ctx context.Context, from Origin, dir string, stdout io.Writer,
 	if _, err := fmt.Fprintf(stdout, intact, m.CreatedAt.UTC().Format(time.RFC3339), len(m.Files), m.Size()); err != nil {
 		return false, err
 	}
-	return recovery.Check(to, stdout)
+	return recovery.CheckCopy(to, stdout)
 }

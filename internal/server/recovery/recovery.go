@@ -127,6 +127,11 @@ func Check(data string, stdout io.Writer) (ok bool, err error) {
 	return checkIn(vfs.Default, data, stdout)
 }
 
+// CheckCopy is Check of a backup, which no server has open, and in which it writes nothing.
+func CheckCopy(data string, stdout io.Writer) (ok bool, err error) {
+	return checkBy(check.RunCopy, vfs.Default, data, stdout)
+}
+
 // storeIn is the store's directory in a data directory.
 func storeIn(f vfs.FS, data string) (dir string, err error) {
 	dir = filepath.Join(data, StoreName)
@@ -137,11 +142,15 @@ func storeIn(f vfs.FS, data string) (dir string, err error) {
 }
 
 func checkIn(f vfs.FS, data string, stdout io.Writer) (ok bool, err error) {
+	return checkBy(check.Run, f, data, stdout)
+}
+
+func checkBy(run func(vfs.FS, string, check.Records) (*check.Report, error), f vfs.FS, data string, stdout io.Writer) (ok bool, err error) {
 	dir, err := storeIn(f, data)
 	if err != nil {
 		return false, err
 	}
-	report, err := check.Run(f, dir, new(records))
+	report, err := run(f, dir, new(records))
 	if err != nil {
 		return false, err
 	}

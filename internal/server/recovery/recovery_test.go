@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"math/rand/v2"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -24,6 +26,7 @@ import (
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/store/pebble"
+	"godwit.dev/godwit/internal/store/pebble/check"
 	"godwit.dev/godwit/test/output"
 	"godwit.dev/godwit/test/soak"
 )
@@ -300,6 +303,47 @@ func testDamagedData(t *testing.T, r *rand.Rand, what string) {
 func TestCheckOfNoData(t *testing.T) {
 	if ok, err := Check(t.TempDir(), io.Discard); ok || err == nil {
 		t.Error("an empty directory is sound")
+	}
+}
+
+// readonly is a file system that is mounted for reading only.
+type readonly struct{ vfs.FS }
+
+func refuse(name string) error { return &fs.PathError{Op: "open", Path: name, Err: syscall.EROFS} }
+
+func (readonly) Create(name string, _ vfs.DiskWriteCategory) (vfs.File, error) {
+	return nil, refuse(name)
+}
+func (readonly) OpenReadWrite(name string, _ vfs.DiskWriteCategory, _ ...vfs.OpenOption) (vfs.File, error) {
+	return nil, refuse(name)
+}
+func (readonly) ReuseForWrite(_, name string, _ vfs.DiskWriteCategory) (vfs.File, error) {
+	return nil, refuse(name)
+}
+func (readonly) Lock(name string) (io.Closer, error)       { return nil, refuse(name) }
+func (readonly) Link(_, name string) error                 { return refuse(name) }
+func (readonly) Rename(_, name string) error               { return refuse(name) }
+func (readonly) Remove(name string) error                  { return refuse(name) }
+func (readonly) RemoveAll(name string) error               { return refuse(name) }
+func (readonly) MkdirAll(name string, _ fs.FileMode) error { return refuse(name) }
+
+// TestCheckWithoutWriting: data can be checked where nothing can be written, and a check of a
+// copy leaves nothing in it.
+func TestCheckWithoutWriting(t *testing.T) {
+	k := keep(t, soak.Rand(1, 0))
+	var out bytes.Buffer
+	if ok, err := checkIn(readonly{k.fs}, k.data, &out); err != nil || !ok {
+		t.Errorf("where nothing can be written: %v %v\n%s", ok, err, &out)
+	}
+	lock := filepath.Join(k.data, "store", "LOCK")
+	if err := k.fs.Remove(lock); err != nil {
+		t.Fatal(err)
+	}
+	if ok, err := checkBy(check.RunCopy, k.fs, k.data, &out); err != nil || !ok {
+		t.Errorf("of a copy: %v %v\n%s", ok, err, &out)
+	}
+	if _, err := k.fs.Stat(lock); err == nil {
+		t.Error("it leaves a lock in a copy")
 	}
 }
 

@@ -97,11 +97,19 @@ func openEngine(dir string, opts *pebble.Options) (db *pebble.DB, err error) {
 // Verify reports why Open would refuse a directory, and changes nothing: ErrDamaged, ErrLoss,
 // ErrFormat, ErrInUse.
 func Verify(f vfs.FS, dir string) error {
-	lock, err := pebble.LockDirectory(dir, f)
-	if err != nil {
+	switch lock, err := pebble.LockDirectory(dir, f); {
+	case errors.Is(err, syscall.EROFS): // nobody has it open for writing here
+	case err != nil:
 		return lockError(dir, err)
+	default:
+		defer func() { _ = lock.Close() }()
 	}
-	defer func() { _ = lock.Close() }()
+	return VerifyCopy(f, dir)
+}
+
+// VerifyCopy is Verify of a directory that no server has open, such as a backup: it makes no file
+// for a lock in it.
+func VerifyCopy(f vfs.FS, dir string) error {
 	if _, err := f.Stat(f.PathJoin(dir, formatFile)); err != nil {
 		return fmt.Errorf("%w: %w", ErrFormat, verify.Damaged("the file %s is missing", formatFile))
 	}

@@ -182,8 +182,17 @@ func (t *Tally) Report(r *Report) {
 
 // Run reads the store in a directory. It fails if the store cannot be read at all, or is open.
 func Run(f vfs.FS, dir string, records Records) (*Report, error) {
+	return run(f, dir, pebble.Verify, records)
+}
+
+// RunCopy is Run of a directory that no server has open, such as a backup: it writes nothing.
+func RunCopy(f vfs.FS, dir string, records Records) (*Report, error) {
+	return run(f, dir, pebble.VerifyCopy, records)
+}
+
+func run(f vfs.FS, dir string, verify func(f vfs.FS, dir string) error, records Records) (*Report, error) {
 	report := new(Report)
-	if err := pebble.Verify(f, dir); err != nil {
+	if err := verify(f, dir); err != nil {
 		if !errors.Is(err, pebble.ErrDamaged) && !errors.Is(err, pebble.ErrLoss) && !errors.Is(err, pebble.ErrFormat) {
 			return nil, err
 		}

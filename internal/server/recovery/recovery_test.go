@@ -306,6 +306,39 @@ func TestCheckOfNoData(t *testing.T) {
 	}
 }
 
+// TestEmptiedFiles: files that were cut to nothing, all of them or those that say what is whole, are
+// told by a check and by a salvage.
+func TestEmptiedFiles(t *testing.T) {
+	for what, of := range map[string]func(name string) bool{
+		"all files":         func(string) bool { return true },
+		"the MANIFEST":      func(name string) bool { return strings.HasPrefix(name, "MANIFEST-") },
+		"the format":        func(name string) bool { return name == "godwit-format" },
+		"the logs and mark": func(name string) bool { return strings.HasSuffix(name, ".log") || name == "godwit-mark" },
+	} {
+		k := keep(t, soak.Rand(1, 0))
+		dir := filepath.Join(k.data, "store")
+		names, err := k.fs.List(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			if of(name) && !strings.HasPrefix(name, "marker.") && name != "LOCK" {
+				if err := k.write(filepath.Join(dir, name), nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		var out bytes.Buffer
+		if ok, err := checkIn(k.fs, k.data, &out); err != nil || ok {
+			t.Errorf("check without the content of %s: %v, %v\n%s", what, ok, err, &out)
+		}
+		out.Reset()
+		if whole, err := salvageIn(k.fs, k.data, "new", slog.New(slog.DiscardHandler), &out); err != nil || whole {
+			t.Errorf("salvage without the content of %s: %v, %v\n%s", what, whole, err, &out)
+		}
+	}
+}
+
 // readonly is a file system that is mounted for reading only.
 type readonly struct{ vfs.FS }
 

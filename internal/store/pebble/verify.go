@@ -3,6 +3,9 @@ package pebble
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"strconv"
+	"strings"
 	"syscall"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -122,6 +125,24 @@ func VerifyCopy(f vfs.FS, dir string) error {
 	}
 	if seen.Loss != nil {
 		return fmt.Errorf("%w; %s", seen.Loss, verify.LossWayOut)
+	}
+	return nil
+}
+
+// FormatFile is the name of the file with a store's format.
+const FormatFile = formatFile
+
+// CheckFormat reports damage of the file with a store's format.
+func CheckFormat(f vfs.FS, dir string) error {
+	says, err := read(f, f.PathJoin(dir, formatFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return errors.New("it is missing")
+	}
+	if err != nil {
+		return err
+	}
+	if v, err := strconv.ParseUint(strings.TrimSpace(says), 10, 32); err != nil || v == 0 {
+		return fmt.Errorf("it says %.40q, which is no version", says)
 	}
 	return nil
 }

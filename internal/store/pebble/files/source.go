@@ -46,16 +46,21 @@ func OpenSource(f vfs.FS, dir string) (*Source, error) {
 		return nil, err
 	}
 	s := &Source{FS: f, Dir: dir, List: list, ever: map[uint64][]uint64{}, physics: map[uint64]uint64{}, durable: map[uint64]int64{}}
-	if m, _, err := mark.Read(f, dir); err == nil {
+	switch m, _, err := mark.Read(f, dir); {
+	case err == nil:
 		for _, log := range m.Logs {
 			s.durable[log.Number] = log.Durable
 		}
+	case !errors.Is(err, mark.ErrNone):
+		s.problem(mark.Name, fmt.Errorf("it is empty or unreadable, so that nobody can say whether the logs are whole: %w", err))
 	}
 	if _, ok := ParseManifestName(list.ManifestMarker); ok {
 		v, e, err := ReadManifest(f, f.PathJoin(dir, list.ManifestMarker), true)
 		switch {
 		case err != nil:
 			s.problem(list.ManifestMarker, err)
+		case e.Records == 0: // the engine writes the first one before it names the file
+			s.problem(list.ManifestMarker, errors.New("it is empty"))
 		case len(e.Faults) > 0 || !e.Clean():
 			s.problem(list.ManifestMarker, fmt.Errorf("unreadable at byte %d of %d", e.Valid, e.Size))
 			s.learn(v)

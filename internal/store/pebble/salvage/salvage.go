@@ -82,6 +82,9 @@ func Run(from, to, store string, o Options) (report *Report, err error) {
 	for _, p := range src.Problems {
 		tally.File(p, nil)
 	}
+	if err := pebble.CheckFormat(o.FS, from); err != nil {
+		tally.File(files.Problem{File: pebble.FormatFile, Err: err}, nil)
+	}
 	if err := tally.Noted(o.FS, from, src.List); err != nil {
 		return nil, err
 	}

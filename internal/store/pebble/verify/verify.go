@@ -129,6 +129,9 @@ func (s *Found) inspect(list *files.Listing) error {
 	case err != nil:
 		return err
 	}
+	if extent.Size == 0 {
+		return Damaged("%s is empty", name)
+	}
 	if least := s.durable(number, func(m *mark.Mark) []mark.File { return m.Manifests }); extent.Valid < least {
 		return Damaged("%s can be read up to byte %d of %d", name, extent.Valid, max(least, extent.Size))
 	}

@@ -16,6 +16,19 @@ import (
 // nextRootKey is the suffix of the file of the next root key, during a rotation.
 const nextRootKey = ".new"
 
+// FormerRoot is the file that a rotation of the root key in path has kept of the key with an id;
+// empty: there is none.
+func FormerRoot(path, id string) string {
+	kept := path + "." + id
+	if root, err := ReadRootKey(kept); err != nil || root.ID() != id {
+		return ""
+	}
+	return kept
+}
+
+// FormerRootWay is how data comes from a former root key to the present one.
+const FormerRootWay = "godwit keys rotate-root --dir DIR --from %s has the data that " + SettingsFile + " in DIR names under the key of today"
+
 // NextRoot reads the next root key of a rotation of the one in path. Errors: fs.ErrNotExist
 // if there is none.
 func NextRoot(path string) (*seal.Root, error) { return ReadRootKey(path + nextRootKey) }

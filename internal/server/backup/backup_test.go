@@ -33,6 +33,7 @@ import (
 	"godwit.dev/godwit/internal/server"
 	"godwit.dev/godwit/internal/server/backup"
 	"godwit.dev/godwit/internal/server/recovery"
+	"godwit.dev/godwit/internal/server/rootkey"
 	"godwit.dev/godwit/internal/store/pebble"
 	"godwit.dev/godwit/test/sdkhttp"
 )
@@ -470,6 +471,25 @@ func TestWrongRootKey(t *testing.T) {
 	root := must(bootstrap.ReadRootKey(w.rootKey()))(t)
 	if !strings.Contains(told.String(), root.ID()) {
 		t.Errorf("it does not say which key is needed: %s", told.String())
+	}
+
+	// The key of a backup of before a rotation is beside the one of today, and what to do is told.
+	former := other + "." + root.ID()
+	if err := bootstrap.WriteRootKey(former, root); err != nil {
+		t.Fatal(err)
+	}
+	err = (&backup.Restoring{Dir: dir, Data: data, RootKey: other, Stdout: &told}).Run(t.Context())
+	if !errors.Is(err, seal.ErrWrongRoot) || !strings.Contains(err.Error(), "--root-key "+former) || !strings.Contains(err.Error(), "rotate-root --dir DIR --from "+former) {
+		t.Errorf("a rotated key: %v", err)
+	}
+	told.Reset()
+	err = (&backup.Restoring{Dir: dir, Data: data, RootKey: former, Stdout: &told, Logger: slog.New(slog.DiscardHandler)}).Run(t.Context())
+	if err != nil || !strings.Contains(told.String(), "rotate-root --dir DIR --from "+former) {
+		t.Errorf("with the former key: %v: %s", err, told.String())
+	}
+	err = rootkey.Check(config.Config{Data: data, RootKey: other})
+	if !errors.Is(err, seal.ErrWrongRoot) || !strings.Contains(err.Error(), "rotate-root --dir DIR --from "+former) {
+		t.Errorf("a start with the key of today: %v", err)
 	}
 }
 

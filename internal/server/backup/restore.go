@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"godwit.dev/godwit/internal/bootstrap"
@@ -135,9 +136,16 @@ func (r *Restoring) report(m *Manifest) error {
 		return fmt.Errorf("the root key cannot be read: %w", err)
 	}
 	if root.ID() != m.RootKey {
+		if former := bootstrap.FormerRoot(r.RootKey, m.RootKey); former != "" {
+			return fmt.Errorf("%w: the root key was rotated since the backup, whose key is in %s: restore it with --root-key %s; then "+bootstrap.FormerRootWay,
+				seal.ErrWrongRoot, former, former, former)
+		}
 		return fmt.Errorf("%w: the backup's has the id %s, and the one in %s %s", seal.ErrWrongRoot, m.RootKey, r.RootKey, root.ID())
 	}
-	_, err = fmt.Fprintf(r.Stdout, "That is the one in %s.\n", r.RootKey)
+	if _, err = fmt.Fprintf(r.Stdout, "That is the one in %s.\n", r.RootKey); err != nil || !strings.HasSuffix(r.RootKey, "."+m.RootKey) {
+		return err
+	}
+	_, err = fmt.Fprintf(r.Stdout, "It was rotated since, and the root user's access key with it. Before the start, "+bootstrap.FormerRootWay+".\n", r.RootKey)
 	return err
 }
 

@@ -126,6 +126,10 @@ func Check(c config.Config) error {
 	if err := bootstrap.Interrupted(path, last); err != nil {
 		return err
 	}
+	if former := bootstrap.FormerRoot(path, last); former != "" { // a backup of before the rotation
+		return fmt.Errorf("%w: the data in %s is of before a rotation, and is sealed with the key in %s; "+bootstrap.FormerRootWay,
+			seal.ErrWrongRoot, c.Data, former, former)
+	}
 	return fmt.Errorf("%w: that has the id %q, and the one in %s %q (so says root-key.id in %s; if that file is damaged, remove it, and the store is asked)",
 		seal.ErrWrongRoot, last, path, root.ID(), c.Data)
 }

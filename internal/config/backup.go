@@ -3,7 +3,9 @@ package config
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
+	"regexp"
 	"strings"
 	"time"
 )
@@ -19,12 +21,19 @@ type Backup struct {
 	Retention   time.Duration `name:"backup-retention" default:"7d" help:"How long backups are kept: all of an hour, then one an hour; 0s is for ever (${default})."`
 }
 
+// bucketName matches the names that S3 has had for buckets: of today, and of before 2018 with
+// capitals, underscores and up to 255 characters.
+var bucketName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{1,253}[A-Za-z0-9]$`)
+
 // ParseS3URL parses s3://BUCKET/PREFIX. The prefix may be missing; otherwise it ends in a
 // slash.
 func ParseS3URL(s string) (bucket, prefix string, err error) {
 	u, err := url.Parse(s)
 	if err != nil || u.Scheme != "s3" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
 		return "", "", fmt.Errorf("want s3://BUCKET or s3://BUCKET/PREFIX, have %q", s)
+	}
+	if !bucketName.MatchString(u.Host) || strings.Contains(u.Host, "..") || net.ParseIP(u.Host) != nil {
+		return "", "", fmt.Errorf("want s3://BUCKET or s3://BUCKET/PREFIX, and no bucket can be called %q: names have 3 characters or more, letters, digits, dots and hyphens", u.Host)
 	}
 	if prefix = strings.Trim(u.Path, "/"); prefix != "" {
 		prefix += "/"

@@ -60,17 +60,15 @@ func (t *Tail) Run(s Streams) error {
 	f := following{tail: t, form: form}
 	pause := shortPause
 	for {
-		began := f.began
 		err := f.follow(ctx, s)
 		switch {
 		case ctx.Err() != nil:
 			return nil //nolint:nilerr // it was interrupted
-		case err != nil && (f.began == 0 || !isPassing(err)):
+		case err != nil && (!f.began || !isPassing(err)):
 			return err
-		case err == nil || f.began > began:
+		case err == nil:
 			pause = shortPause
-		}
-		if err != nil && f.began > began && s.Err != nil { // once for each interruption
+		case pause == shortPause && s.Err != nil: // once for each interruption
 			_, _ = fmt.Fprintf(s.Err, "godwit: %s; trying again\n", Clean(err.Error()))
 		}
 		again := time.NewTimer(pause)
@@ -98,7 +96,7 @@ func isPassing(err error) bool {
 type following struct {
 	tail  *Tail
 	form  url.Values
-	began int    // how many streams have
+	began bool   // a stream has
 	last  string // the id of the last event
 }
 
@@ -131,7 +129,7 @@ func (f *following) follow(ctx context.Context, s Streams) error {
 		}
 		return err
 	}
-	f.began++
+	f.began = true
 	lines := bufio.NewScanner(resp.Body)
 	lines.Buffer(nil, maxEvent)
 	event, data, id := "", "", f.last

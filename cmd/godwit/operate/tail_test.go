@@ -73,6 +73,9 @@ func TestTailGoesOn(t *testing.T) {
 	if !errors.Is(err, errGone) || out.String() != "{\"body\":\"1\"}\n{\"body\":\"2\"}\n" {
 		t.Errorf("%v: %q", err, out.String())
 	}
+	if n := strings.Count(told.String(), "trying again\n"); n != 1 {
+		t.Errorf("it tells of one interruption %d times: %s", n, told.String())
+	}
 	if got := strings.Join(asked, ","); got != ",b,b,b,c" {
 		t.Errorf("asked for what comes behind %s", got)
 	}

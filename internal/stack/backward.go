@@ -71,8 +71,14 @@ func (m *Machine) Revert(now int64, o *Order) {
 
 // assume sets another role for the steps, if one is given.
 func (m *Machine) assume(o *Order) {
-	if o.Source.Role != "" {
-		m.Source.Role = o.Source.Role
+	if o.Source.Role == "" {
+		return
+	}
+	m.Source.Role = o.Source.Role
+	if m.Former != nil { // which the stack returns to, and then deletes what it had made
+		former := *m.Former
+		former.Role = o.Source.Role
+		m.Former = &former
 	}
 }
 

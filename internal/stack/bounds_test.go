@@ -317,6 +317,30 @@ func TestRetainExceptOnCreate(t *testing.T) {
 	}
 }
 
+// The role that a rollback is given acts for what comes behind it, too: the one of before may be gone.
+func TestRollbackInAnotherRole(t *testing.T) {
+	r := newRun()
+	order := func(text string) *stack.Order {
+		d, err := r.bind("Resources: {A: {Type: AWS::SQS::Queue}" + text + "}")
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := r.order(d, stack.OnFailureNothing)
+		o.Source.Role = "gone"
+		return o
+	}
+	r.Create(r.now, order(""))
+	r.ends(t, stack.CreateComplete)
+	r.fails["create C"] = true
+	r.Update(r.now, order(", B: {Type: AWS::SQS::Queue}, C: {Type: AWS::SQS::Queue, DependsOn: B}"))
+	r.ends(t, stack.UpdateFailed)
+	r.Rollback(r.now, &stack.Order{Source: stack.Source{Role: "another"}})
+	if r.taken(); r.Status != stack.UpdateRollbackCleanup || r.Source.Role != "another" {
+		t.Errorf("%s in the role %s", r.Status, r.Source.Role)
+	}
+	r.ends(t, stack.UpdateRollbackDone)
+}
+
 // What cannot be deleted of what an update has replaced can be retained, too.
 func TestDeletionRetainsWhatWasReplaced(t *testing.T) {
 	r := newRun()

@@ -102,7 +102,8 @@ func (m *Machine) dependents(counts func(r *Resource) bool) map[string][]string 
 
 // backward makes the next steps of an update's rollback; true: it is complete.
 func (m *Machine) backward() bool {
-	changed := func(r *Resource) bool { return r.Before != nil }
+	// What this operation has made, though a former attempt of it, is deleted behind the rollback.
+	changed := func(r *Resource) bool { return r.Before != nil && r.Operation != m.Operation }
 	waiting := m.dependents(changed)
 	underWay, left, moved := m.underWay(), false, true
 	for moved {
@@ -110,7 +111,7 @@ func (m *Machine) backward() bool {
 		for _, id := range slices.Sorted(maps.Keys(m.Resources)) {
 			r := m.Resources[id]
 			switch {
-			case r.Next != nil || r.Before == nil || r.Phase == m.Phase:
+			case r.Next != nil || !changed(r) || r.Phase == m.Phase:
 			case underWay >= most || slices.ContainsFunc(waiting[id], func(d string) bool { return d != id && changed(m.Resources[d]) }):
 				left = true
 			default:
@@ -130,10 +131,15 @@ func (m *Machine) backward() bool {
 		return true
 	}
 	for id, r := range m.Resources {
-		if r.Operation == m.Operation && !r.Doomed {
-			r.Doomed = true
-			m.touch(id)
+		if r.Operation != m.Operation || r.Doomed {
+			continue
 		}
+		if r.Before != nil && r.Before.Physical != r.Physical {
+			r.Spares = append(r.Spares, *r.Before)
+			r.Before = nil
+		}
+		r.Doomed = true
+		m.touch(id)
 	}
 	if m.Former != nil {
 		m.hide()

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/outgoing"
 )
 
@@ -54,7 +55,8 @@ func TestSilentHandshakeIsGivenUp(t *testing.T) {
 				t.Fatal("a handshake without an answer succeeded")
 			}
 		}
-		time.Sleep(outgoing.HandshakeTime)
+		over, _ := clock.After(clock.System, outgoing.HandshakeTime)
+		<-over
 		synctest.Wait()
 		if n := open.Load(); n != 0 {
 			t.Errorf("%d connections are open after their attempts", n)

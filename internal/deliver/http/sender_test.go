@@ -397,7 +397,8 @@ func TestSilentEndpointKeepsNoConnection(t *testing.T) {
 					}
 					cancel()
 				}
-				time.Sleep(time.Minute)
+				over, _ := clock.After(clock.System, time.Minute)
+				<-over
 				if n := slots.Stats().Used; n != 0 {
 					t.Errorf("%d connections are open after their attempts", n)
 				}

@@ -347,9 +347,11 @@ func refuse(name string) error { return &fs.PathError{Op: "open", Path: name, Er
 func (readonly) Create(name string, _ vfs.DiskWriteCategory) (vfs.File, error) {
 	return nil, refuse(name)
 }
+
 func (readonly) OpenReadWrite(name string, _ vfs.DiskWriteCategory, _ ...vfs.OpenOption) (vfs.File, error) {
 	return nil, refuse(name)
 }
+
 func (readonly) ReuseForWrite(_, name string, _ vfs.DiskWriteCategory) (vfs.File, error) {
 	return nil, refuse(name)
 }

@@ -15,8 +15,8 @@ const module = "godwit.dev/godwit/"
 // lines of one ring are in the order in which they may depend on each other.
 var rings = [][]string{
 	{"packed", "sorted"}, // 0
-	{"arn", "caller", "clock", "durable", "fastjson", "fault", "keyspace", "mutation", "outgoing", "poison", "publicnet"},
-	{"sms"},
+	{"arn", "caller", "clock", "durable", "fastjson", "fault", "keyspace", "mutation", "poison", "publicnet"},
+	{"outgoing", "sms"},
 	{"config", "sigv4"},
 	{"limit", "tracing"},
 	pure, // 1

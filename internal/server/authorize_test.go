@@ -50,7 +50,7 @@ import (
 func tables() map[string][]api.Operation {
 	return map[string][]api.Operation{
 		"sqs":        sqs.New(sqs.Options{}).Operations(),
-		"sns":        sns.New(sns.Options{}).Operations(),
+		"sns":        sns.New(sns.Options{Engine: noSubscriptions{}}).Operations(),
 		"lambda":     access.Guarded(lambda.New(lambda.Options{}).Operations()),
 		"monitoring": cloudwatch.New(cloudwatch.Options{}).Operations(),
 		"logs":       logs.New(nil).Operations(),
@@ -67,6 +67,13 @@ func tables() map[string][]api.Operation {
 type nobody struct{ iamapi.Engine }
 
 func (nobody) Read(string, func(*iam.Account) error) error { return nil }
+
+// noSubscriptions are topics without subscriptions.
+type noSubscriptions struct{ sns.Engine }
+
+func (noSubscriptions) SubscriptionAttributes(context.Context, arn.ARN) (map[string]string, error) {
+	return nil, fault.New(fault.NotFound, "")
+}
 
 const owner, stranger = "111122223333", "444455556666"
 

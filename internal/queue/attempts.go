@@ -20,10 +20,13 @@ type attempts struct{ byID map[string]*attempt }
 type attempt struct {
 	at     int64 // when it was made
 	due    int64 // when its leases run out
-	leases []Lease
-	// repeated says that the receive was repeated: who asked first may have failed, and who
-	// repeats it has the leases.
-	repeated bool
+	leases []sharedLease
+}
+
+// sharedLease is a lease of all receives with an attempt's id.
+type sharedLease struct {
+	Lease
+	holders int // receives that have it: the first one, and its repeats, but those that failed
 }
 
 func (a *attempts) remember(id string, got *attempt) {
@@ -46,17 +49,21 @@ func (a *attempts) recall(now int64, id string) *attempt {
 	return nil
 }
 
-// giveUp notes that a receive with an attempt's id failed for one of its leases, which a repeat does
-// not get any more. It returns false if a repeat has got it already: then the lease must stay.
+// giveUp notes that a receive with an attempt's id failed for one of its leases. It returns false if
+// another one with that id has it: then the lease must stay. Else a repeat does not get it any more.
 func (a *attempts) giveUp(now int64, id string, l Lease) bool {
 	got := a.recall(now, id)
-	if got == nil || !slices.Contains(got.leases, l) {
+	if got == nil {
 		return true
 	}
-	if got.repeated {
+	at := slices.IndexFunc(got.leases, func(o sharedLease) bool { return o.Lease == l })
+	if at < 0 {
+		return true
+	}
+	if got.leases[at].holders--; got.leases[at].holders > 0 {
 		return false
 	}
-	got.leases = slices.DeleteFunc(got.leases, func(o Lease) bool { return o == l })
+	got.leases = slices.Delete(got.leases, at, at+1)
 	if len(got.leases) == 0 {
 		delete(a.byID, id)
 	}
@@ -74,23 +81,29 @@ func (q *Machine) repeat(b *mutation.Batch, now int64, c *Receive, r *Result) bo
 		return false
 	}
 	for _, l := range a.leases {
-		if s := q.leases.Get(l.Sequence); s == nil || s.Due != a.due || leaseOf(s) != l {
+		if s := q.leases.Get(l.Sequence); s == nil || s.Due != a.due || leaseOf(s) != l.Lease {
 			return false
 		}
 	}
-	a.due, a.repeated, r.Repeated = now+c.Visibility, true, true
-	for _, l := range a.leases {
+	a.due = now + c.Visibility
+	for i := range a.leases {
+		l := &a.leases[i]
 		s := q.leases.Get(l.Sequence)
 		q.endLease(b, now, s)
 		q.grant(b, now, s, a.due)
+		l.holders++
+		r.Leases = append(r.Leases, l.Lease)
 	}
-	r.Leases = slices.Clone(a.leases)
 	return true
 }
 
 // remember caches the result of a receive with an attempt's id.
 func (q *Machine) remember(now int64, c *Receive, r *Result) {
 	if q.g != nil && c.Attempt != "" && len(r.Leases) > 0 {
-		q.g.attempts.remember(c.Attempt, &attempt{at: now, due: now + c.Visibility, leases: slices.Clone(r.Leases)})
+		got := &attempt{at: now, due: now + c.Visibility, leases: make([]sharedLease, len(r.Leases))}
+		for i, l := range r.Leases {
+			got.leases[i] = sharedLease{l, 1}
+		}
+		q.g.attempts.remember(c.Attempt, got)
 	}
 }

@@ -146,14 +146,12 @@ type Result struct {
 	Leases   []Lease
 	// Moves are messages to be moved to the dead-letter queue, by maxReceiveCount. They
 	// are leased until Remove or RejectMove.
-	Moves  []Lease
-	Counts Counts
-	// Repeated says that the leases are those of an earlier Receive with the same Attempt.
-	Repeated bool
-	Sent     int64
-	Removed  int
-	Found    bool
-	Changed  bool
+	Moves   []Lease
+	Counts  Counts
+	Sent    int64
+	Removed int
+	Found   bool
+	Changed bool
 	// Corrected, of any command: a counter disagreed with the records, which is a bug, and
 	// was corrected.
 	Corrected bool

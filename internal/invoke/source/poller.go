@@ -134,7 +134,6 @@ func (p *poller) run(ctx context.Context) {
 			continue
 		}
 		rest = firstRest
-		p.fails(nil)
 		p.lack(false)
 		b.release = p.Clock.Hold()
 		batches.Go(func() {
@@ -292,6 +291,7 @@ func (p *poller) collect(ctx context.Context) (*batch, error) {
 		return nil, nil
 	}
 	b.until = p.Clock.Now().Add(visibility)
+	p.fails(nil)
 	p.sort(received, b)
 	if p.mapping.Window > 0 {
 		p.fill(ctx, b)

@@ -78,6 +78,17 @@ func TestRepeatedReceiveFails(t *testing.T) {
 		counts(t, e, queue.Counts{InFlight: 1})
 		deleted(t, e, handle)
 	})
+	t.Run("both at once", func(t *testing.T) {
+		e, receive := engine(t)
+		_, err := receive(func() error {
+			_, err := receive(func() error { return busy })
+			return err
+		})
+		if !errors.Is(err, busy) {
+			t.Fatal(err)
+		}
+		counts(t, e, queue.Counts{Visible: 1})
+	})
 	t.Run("both", func(t *testing.T) {
 		e, receive := engine(t)
 		for range 2 {

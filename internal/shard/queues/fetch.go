@@ -102,7 +102,7 @@ func (sh *Shard) withhold(found *Found, all []queue.Lease) {
 }
 
 func (sh *Shard) unanswered(found *Found, all []queue.Lease, command func(l queue.Lease, now int64) queue.Command) {
-	if len(all) == 0 || found.repeated {
+	if len(all) == 0 {
 		return
 	}
 	qs := found.queue

@@ -120,14 +120,11 @@ func (qs *Queue) commitOf(sequence uint64) *journal.Commit {
 
 // Found is what a receive has leased.
 type Found struct {
-	queue  *Queue // of the messages; nil: there are none
-	origin uint64 // of the sequence numbers of a FIFO queue
-	Leases []queue.Lease
-	// attempt is the receive's ReceiveRequestAttemptId, and repeated says that an earlier one
-	// with it has got the same leases.
-	attempt  string
-	repeated bool
-	Commit   *journal.Commit // makes the messages durable; it is awaited
+	queue   *Queue // of the messages; nil: there are none
+	origin  uint64 // of the sequence numbers of a FIFO queue
+	Leases  []queue.Lease
+	attempt string          // the receive's ReceiveRequestAttemptId
+	Commit  *journal.Commit // makes the messages durable; it is awaited
 	// leased is the commit of the leases of a standard queue. It is awaited only in a
 	// cluster, where another owner without the leases would deliver the messages again.
 	leased *journal.Commit
@@ -253,7 +250,7 @@ func (sh *Shard) Receive(qs *Queue, most int, visibility time.Duration, attempt 
 		if len(r.Leases) > 0 {
 			if fifo {
 				return Found{
-					queue: qs, origin: qs.Record.Origin, Leases: r.Leases, attempt: attempt, repeated: r.Repeated, Commit: sh.Log.Last(),
+					queue: qs, origin: qs.Record.Origin, Leases: r.Leases, attempt: attempt, Commit: sh.Log.Last(),
 				}
 			}
 			var newest uint64

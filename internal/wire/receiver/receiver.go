@@ -288,7 +288,9 @@ func (v *Receiver) admit(source *ingest.Compiled, size int64) error {
 	defer v.mu.Unlock()
 	u := v.used[source.Name]
 	if u == nil {
-		maps.DeleteFunc(v.used, func(name string, u *use) bool { return u.now == 0 && v.Find(name) == nil }) // deleted sources leave nothing
+		if source.Limits.PerSecond > 0 { // its entry stays, and those of deleted sources go
+			maps.DeleteFunc(v.used, func(name string, u *use) bool { return u.now == 0 && v.Find(name) == nil })
+		}
 		u = &use{}
 		v.used[source.Name] = u
 	}

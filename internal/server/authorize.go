@@ -64,7 +64,7 @@ func guarded(a *authorize.Authorizer) func(context.Context, *api.Call, *api.Oper
 			case needs[i].Absent != nil && needs[i].Account != call.Caller.Account:
 				return needs[i].Absent
 			default:
-				return api.Denied(call.Caller, &needs[i], &result)
+				return api.Denied(known.Caller, &needs[i], &result) // by the name of now
 			}
 		}
 		call.Authorized = true

@@ -169,10 +169,12 @@ func (m *Machine) restore(r *Resource) {
 		r.Before, r.Phase = nil, m.Phase
 		m.set(r, UpdateComplete, "")
 	case same && r.Status != UpdateFailed:
+		r.unsettle()
 		r.Version, r.Before, r.Phase = before, nil, m.Phase
 		m.touch(r.Logical)
 	case same && len(r.Strays) == 0:
 		// Nothing of it was changed, or it was to be replaced.
+		r.unsettle()
 		r.Version, r.Before, r.Phase = before, nil, m.Phase
 		m.set(r, UpdateComplete, "")
 	default:
@@ -312,6 +314,9 @@ func (m *Machine) remove(r *Resource) {
 // elsewhere reports that another resource, which stays, is the very same thing: a service may answer the
 // request for something with what is there already, as SNS does for a subscription.
 func (m *Machine) elsewhere(r *Resource, v *Version) bool {
+	if v.Type == "AWS::Logs::LogStream" { // whose name says nothing of its group
+		return false
+	}
 	for id, other := range m.Resources {
 		if id != r.Logical && !other.Doomed && other.Exists() && other.Type == v.Type && other.Physical == v.Physical {
 			return true

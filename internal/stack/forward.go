@@ -26,7 +26,7 @@ type Order struct {
 	// Policy replaces the stack's policy, and Meanwhile applies to this update alone; empty:
 	// the existing one.
 	Policy, Meanwhile string
-	// Keep are the resources that a deletion retains.
+	// Keep are the resources that a deletion retains, or a rollback skips.
 	Keep []string
 	// Store looks up the parameters that the requester may read, for a change set's design;
 	// nil: all.
@@ -414,7 +414,9 @@ func (m *Machine) made(r *Resource, step *Step, o Outcome) {
 			r.Spares = append(r.Spares, half)
 		}
 		if step.Action == Update { // it may be partly changed, which is rolled back
-			r.stray(step.Now)
+			if r.Before != nil && r.Before.Physical == r.Physical {
+				r.stray(step.Now)
+			}
 			r.Properties = step.Target.Properties
 		}
 		if leaving {

@@ -274,6 +274,7 @@ func (p *part) listen(ctx context.Context) (l net.Listener, secure *tls.Config, 
 		return nil, nil, errors.Join(err, l.Close())
 	}
 	context.AfterFunc(ctx, files.Watch())
+	p.cfg.Live.OnReload(files.Reload)
 	return l, files.Config(), nil
 }
 

@@ -106,6 +106,8 @@ func updateNested(ctx context.Context, w *step.Work) (step.Made, error) {
 		return is, err
 	case stack.Held(&v.Stack):
 		switch {
+		case w.Back && v.Token == w.Token: // this very step has brought it back, from an update that no step of its parent holds
+			return is, cmp.Or(w.Options.Stacks.Settle(ctx, w.Account, w.Region, own), error(step.ErrUnderWay))
 		case w.Back:
 			return is, cmp.Or(w.Options.Stacks.Revert(ctx, w.Account, w.Region, own, backOrder(w)), error(step.ErrUnderWay))
 		case v.Token == w.Token:

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -98,10 +99,13 @@ func TestStepDownOfOne(t *testing.T) {
 		peers, err := b.list.Peers()
 		wants(t, err)
 		b.client.peers = peers
+		var mu sync.Mutex
 		var asked []string
 		for _, name := range []string{"a", "b", "c"} {
 			b.add(name).post = func(w http.ResponseWriter, r *http.Request) {
+				mu.Lock()
 				asked = append(asked, name+" for "+r.URL.Query().Get(nodeapi.OwnerParameter))
+				mu.Unlock()
 				if name == "a" {
 					b.owns("b")
 					<-r.Context().Done()
@@ -112,6 +116,8 @@ func TestStepDownOfOne(t *testing.T) {
 		}
 		from, to, err := b.client.StepDown(t.Context())
 		wants(t, err)
+		mu.Lock()
+		defer mu.Unlock()
 		if got := strings.Join(asked, ", "); from != "a" || to != "b" || got != "a for a, b for a, c for a" {
 			t.Errorf("%s hands over to %s; asked are %s", from, to, got)
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -95,9 +96,9 @@ func TestRestartSilent(t *testing.T) {
 	for _, comes := range []bool{false, true} {
 		within(t, func(t *testing.T, b *bed) {
 			for _, name := range []string{"a", "b", "c"} {
-				asked := 0
+				var asked atomic.Int64
 				b.add(name).post = func(_ http.ResponseWriter, r *http.Request) {
-					if asked++; name == "b" && (!comes || asked < 3) {
+					if n := asked.Add(1); name == "b" && (!comes || n < 3) {
 						<-r.Context().Done()
 						return
 					}

@@ -30,6 +30,7 @@ import (
 	"godwit.dev/godwit/internal/cluster/replog"
 	"godwit.dev/godwit/internal/cluster/snapshot"
 	"godwit.dev/godwit/internal/config"
+	"godwit.dev/godwit/internal/limit/conns"
 	"godwit.dev/godwit/internal/poison"
 	"godwit.dev/godwit/internal/seal"
 	"godwit.dev/godwit/internal/server"
@@ -194,10 +195,7 @@ func Run(ctx context.Context, cfg config.Config, n Node, log *slog.Logger, since
 		return errors.Join(fmt.Errorf("cannot listen for other nodes on %s: %w", p.self.Address, err), l.Close())
 	}
 	defer serve(server.ForClients(cfg, log, p.front.limits, l, secure, p.front))()
-	ofPeer := p.net.Only(http.HandlerFunc(p.front.ofPeer))
-	// What peers ask for, such as a copy of the store, may take any time, as long as
-	// they read.
-	defer serve(http1.New(ofPeer, &http.Server{Handler: ofPeer, ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10}), peers)()
+	defer serve(forPeers(p.net.Only(http.HandlerFunc(p.front.ofPeer))), peers)()
 	if err := os.MkdirAll(cfg.Data, 0o700); err != nil {
 		return fmt.Errorf("the data directory cannot be made: %w", err)
 	}
@@ -258,6 +256,13 @@ func Run(ctx context.Context, cfg config.Config, n Node, log *slog.Logger, since
 		}
 	}
 	return nil
+}
+
+// forPeers makes the server of h for peers, whose listener is of server.Limits: it has to know which
+// connections serve a request. What peers ask for, such as a copy of the store, may take any time, as
+// long as they read.
+func forPeers(h http.Handler) *http1.Server {
+	return http1.New(h, &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10, ConnState: conns.State})
 }
 
 // listen listens for clients; secure is nil unless TLS is configured.

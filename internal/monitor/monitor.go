@@ -22,7 +22,7 @@ type Part interface {
 // is a module of the kernel and uses its timer: without a request there is no timer, so that a
 // virtual clock skips idle days at once. The parts run without the module's lock.
 type Ticker struct {
-	kernel.NopModule
+	kernel.NopLifecycle
 	every  time.Duration
 	kernel *kernel.Kernel
 	shard  *kernel.Shard
@@ -69,10 +69,10 @@ func (t *Ticker) Wake() {
 	}
 }
 
-// NextDue implements kernel.Module.
+// NextDue implements kernel.Lifecycle.
 func (t *Ticker) NextDue() int64 { return t.due.Load() }
 
-// Tick implements kernel.Module.
+// Tick implements kernel.Lifecycle.
 func (t *Ticker) Tick(now int64) {
 	due := t.due.Load()
 	if due == 0 || now < due {

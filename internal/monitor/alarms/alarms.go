@@ -57,7 +57,7 @@ type ID struct{ Account, Region, Name string }
 
 // Engine has the alarms. It is a module of the kernel, with its own shard.
 type Engine struct {
-	kernel.NopModule
+	kernel.NopLifecycle
 	kernel  *kernel.Kernel
 	options Options
 	shard   *kernel.Shard  // whose lock guards what follows
@@ -105,7 +105,7 @@ func New(k *kernel.Kernel, o Options) *Engine {
 	return e
 }
 
-// Load implements kernel.Module: it reads the alarms that the store has.
+// Load implements kernel.Lifecycle: it reads the alarms that the store has.
 func (e *Engine) Load() error {
 	e.reader = e.shard.Log.Reader()
 	err := store.Each(e.reader, keyspace.Prefix([]byte{prefix, kindAlarm}), func(_, value []byte) bool {
@@ -148,7 +148,7 @@ func (e *Engine) Load() error {
 	return nil
 }
 
-// Resume implements kernel.Module.
+// Resume implements kernel.Lifecycle.
 func (e *Engine) Resume() {
 	for _, key := range e.damaged {
 		e.shard.Batch.Delete(key)

@@ -48,7 +48,7 @@ func (l *Logs) earliest() (due uint64, err error) {
 	return due, err
 }
 
-// NextDue implements kernel.Module.
+// NextDue implements kernel.Lifecycle.
 func (l *Logs) NextDue() int64 { return int64(l.due * hour) }
 
 // Bounds of one tick: groups, and buckets of one.
@@ -57,7 +57,7 @@ const (
 	expireBuckets = 5000
 )
 
-// Tick implements kernel.Module: it removes events past their group's retention.
+// Tick implements kernel.Lifecycle: it removes events past their group's retention.
 func (l *Logs) Tick(at int64) {
 	now := uint64(at) / hour
 	if l.due == 0 || l.due > now {

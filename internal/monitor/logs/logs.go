@@ -28,7 +28,7 @@ type Options struct {
 // Logs are the log groups of a node. They are a module of the kernel, with its own shard.
 // Changes are transactions; reads use the store without them.
 type Logs struct {
-	kernel.NopModule
+	kernel.NopLifecycle
 	kernel  *kernel.Kernel
 	options Options
 	shard   *kernel.Shard
@@ -50,7 +50,7 @@ func New(k *kernel.Kernel, o Options) *Logs {
 	return l
 }
 
-// Load implements kernel.Module: it reads the sizes, and the next expiry.
+// Load implements kernel.Lifecycle: it reads the sizes, and the next expiry.
 func (l *Logs) Load() error {
 	l.reader = l.shard.Log.Reader()
 	if err := l.load(); err != nil {
@@ -81,13 +81,13 @@ func (l *Logs) load() (err error) {
 	return err
 }
 
-// Resume implements kernel.Module.
+// Resume implements kernel.Lifecycle.
 func (l *Logs) Resume() {
 	l.sweep()
 	l.trim()
 }
 
-// Close implements kernel.Module: it writes the events in the sink.
+// Close implements kernel.Lifecycle: it writes the events in the sink.
 func (l *Logs) Close() {
 	if l.reader != nil { // it was loaded
 		l.sink.close()

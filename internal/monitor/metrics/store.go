@@ -31,7 +31,7 @@ type Options struct {
 // Store stores metrics. It is a module of the kernel: writes are transactions of its own shard.
 // Values in memory are guarded by a lock for each resource.
 type Store struct {
-	kernel.NopModule
+	kernel.NopLifecycle
 	kernel  *kernel.Kernel
 	options Options
 	home    *kernel.Shard
@@ -77,7 +77,7 @@ func New(k *kernel.Kernel, o Options) *Store {
 	return s
 }
 
-// Load implements kernel.Module.
+// Load implements kernel.Lifecycle.
 func (s *Store) Load() error {
 	s.reader = s.home.Log.Reader()
 	v, _, err := s.reader.Get(nil, latestKey)
@@ -184,7 +184,7 @@ func (s *Store) Flush() (more bool, err error) {
 // Sync makes all writes durable.
 func (s *Store) Sync() { s.home.Log.Sync() }
 
-// Close implements kernel.Module: it writes everything that memory holds.
+// Close implements kernel.Lifecycle: it writes everything that memory holds.
 func (s *Store) Close() {
 	if s.reader == nil { // it was not loaded
 		return

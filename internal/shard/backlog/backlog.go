@@ -502,7 +502,7 @@ func New(below *transfer.Transfers, history time.Duration, limits topic.Limits) 
 	for id, sh := range below.Shards {
 		s := &Shard{Shard: sh, engine: e, Topics: topic.New(uint16(id), limits), recipients: map[arn.ARN]*Recipient{}}
 		e.Shards[id] = s
-		sh.Add(module{sh: s})
+		sh.Add(lifecycle{sh: s})
 	}
 	below.Hooks.Ready = e.ready
 	below.Sinks["sns"] = sink{e}
@@ -546,14 +546,14 @@ func (s sink) Open(dest arn.ARN) (*queues.Queue, error) {
 
 func (sink) Arrived(arn.ARN, *message.Message) {}
 
-// module is the module of a shard.
-type module struct {
-	kernel.NopModule
+// lifecycle is how the kernel runs a Shard of this package.
+type lifecycle struct {
+	kernel.NopLifecycle
 	sh *Shard
 }
 
-func (m module) Resume() {
-	sh := m.sh
+func (l lifecycle) Resume() {
+	sh := l.sh
 	for _, qs := range queues.InOrder(maps.Values(sh.Backlogs)) {
 		// It is not known whether these attempts reached their endpoints, so they are
 		// repeated.

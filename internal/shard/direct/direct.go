@@ -61,20 +61,20 @@ func New(below *backlog.Backlogs) *Publishing {
 	for id, sh := range below.Shards {
 		s := &shard{Shard: sh, engine: e, recipients: map[arn.ARN]*backlog.Recipient{}}
 		e.parts.Shards[id] = s
-		sh.Add(module{sh: s})
+		sh.Add(lifecycle{sh: s})
 	}
 	return e
 }
 
-// module is the module of a shard.
-type module struct {
-	kernel.NopModule
+// lifecycle is how the kernel runs a shard of this package.
+type lifecycle struct {
+	kernel.NopLifecycle
 	sh *shard
 }
 
 // Load reads the backlogs and their counters.
-func (m module) Load() error {
-	sh := m.sh
+func (l lifecycle) Load() error {
+	sh := l.sh
 	var bad error
 	err := store.Each(sh.engine.Store, keyspace.Prefix(keyspace.Shard(sh.ID, keyspace.Directs)), func(key, value []byte) bool {
 		bad = sh.load(key, value)

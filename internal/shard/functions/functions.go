@@ -468,7 +468,7 @@ func New(below *backlog.Backlogs, o Options) *Functions {
 	for id, sh := range below.Shards {
 		s := &Shard{Shard: sh, engine: e, Functions: function.New(uint16(id)), mappings: mapping.New(uint16(id))}
 		e.Shards[id] = s
-		sh.Add(module{sh: s})
+		sh.Add(lifecycle{sh: s})
 	}
 	below.Sinks["lambda"] = sink{e}
 	return e
@@ -499,27 +499,27 @@ func (s sink) Arrived(dest arn.ARN, m *message.Message) {
 	}
 }
 
-// module is the module of a shard.
-type module struct {
-	kernel.NopModule
+// lifecycle is how the kernel runs a Shard of this package.
+type lifecycle struct {
+	kernel.NopLifecycle
 	sh *Shard
 }
 
-func (m module) Load() error {
-	return cmp.Or(m.sh.loadMappings(), m.sh.loadFunctions(), m.sh.loadEvents())
+func (l lifecycle) Load() error {
+	return cmp.Or(l.sh.loadMappings(), l.sh.loadFunctions(), l.sh.loadEvents())
 }
 
-func (m module) NextDue() (at int64) {
-	if next, ok := m.sh.mappings.NextCompletion(); ok {
+func (l lifecycle) NextDue() (at int64) {
+	if next, ok := l.sh.mappings.NextCompletion(); ok {
 		at = next.UnixMilli()
 	}
-	if next, ok := m.sh.Functions.NextCompletion(); ok && (at == 0 || next.UnixMilli() < at) {
+	if next, ok := l.sh.Functions.NextCompletion(); ok && (at == 0 || next.UnixMilli() < at) {
 		at = next.UnixMilli()
 	}
 	return at
 }
 
-func (m module) Tick(int64) {
-	m.sh.completeFunctions()
-	m.sh.completeMappings()
+func (l lifecycle) Tick(int64) {
+	l.sh.completeFunctions()
+	l.sh.completeMappings()
 }

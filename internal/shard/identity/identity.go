@@ -41,7 +41,7 @@ type Options struct {
 
 // Module has the identities. It is a module of the kernel, with its own shard.
 type Module struct {
-	kernel.NopModule
+	kernel.NopLifecycle
 	kernel *kernel.Kernel
 	shard  *kernel.Shard
 	sealer Sealer
@@ -106,7 +106,7 @@ func decode(value []byte, v any) error { return keyspace.DecodeJSON(version, val
 
 var errRecord = errors.New("identity: a record cannot be read")
 
-// Load implements kernel.Module. An unreadable record is an error: without it an identity, and
+// Load implements kernel.Lifecycle. An unreadable record is an error: without it an identity, and
 // the permissions it is denied, would be taken for deleted.
 func (m *Module) Load() error {
 	reader := m.shard.Log.Reader()
@@ -165,7 +165,7 @@ func (m *Module) load(k, value []byte) error {
 	return nil
 }
 
-// Resume implements kernel.Module: the first start makes the key of tokens; the first start
+// Resume implements kernel.Lifecycle: the first start makes the key of tokens; the first start
 // with a sealer seals the secrets that are in clear.
 func (m *Module) Resume() {
 	m.mu.Lock()

@@ -118,7 +118,7 @@ type running struct {
 
 // Module has the jobs. It is a module of the kernel, with its own shard.
 type Module struct {
-	kernel.NopModule
+	kernel.NopLifecycle
 	kernel *kernel.Kernel
 	sealer *seal.Sealer
 	shard  *kernel.Shard // whose lock guards what follows
@@ -139,7 +139,7 @@ func New(k *kernel.Kernel, sealer *seal.Sealer) *Module {
 
 func (m *Module) put(j *running) { m.shard.Batch.Set(key(j.ID), encode(&j.Job, m.sealer)) }
 
-// Load implements kernel.Module.
+// Load implements kernel.Lifecycle.
 func (m *Module) Load() error {
 	var bad error
 	err := store.Each(m.shard.Log.Reader(), keyspace.Prefix([]byte{keyspace.JobSpace}), func(k, value []byte) bool {
@@ -156,7 +156,7 @@ func (m *Module) Load() error {
 	return errors.Join(err, bad)
 }
 
-// Close implements kernel.Module.
+// Close implements kernel.Lifecycle.
 func (m *Module) Close() {
 	for _, j := range m.jobs {
 		j.stop()

@@ -116,7 +116,7 @@ func (e *Kernel) Latest() time.Time {
 
 // Close stops the background goroutines, refuses further commands and makes everything durable.
 // Long polls get an empty answer. It fails with poison.ErrPoisoned if a command has panicked:
-// then the state that the shard's modules have only in memory is not written.
+// then the state that the shard's parts have only in memory is not written.
 func (e *Kernel) Close() (err error) {
 	e.Drain()
 	e.stopOnce.Do(func() {
@@ -245,7 +245,7 @@ func (sh *Shard) CatalogChanged(c *journal.Commit) {
 	sh.Generation.Add(1)
 }
 
-// close has the modules write the state that they have only in memory, and refuses further
+// close has the parts write the state that they have only in memory, and refuses further
 // changes. It returns false if the shard is poisoned: memory may be ahead of the disk then.
 func (sh *Shard) close() bool {
 	sh.mu.Lock()
@@ -255,8 +255,8 @@ func (sh *Shard) close() bool {
 		return false
 	}
 	_, _ = sh.Run(false, func(*Tx) error {
-		for _, m := range sh.modules {
-			m.Close()
+		for _, l := range sh.lifecycles {
+			l.Close()
 		}
 		sh.Closed = true
 		sh.timer.stop()
@@ -286,15 +286,15 @@ func (sh *Shard) At(moment time.Time) int64 {
 	return moment.UnixMilli() + max(now-sh.kernel.Clock.Now().UnixMilli(), 0)
 }
 
-// Arm sets the shard's timer to the earliest NextDue of its modules.
+// Arm sets the shard's timer to the earliest NextDue of its parts.
 func (sh *Shard) Arm() {
 	if at := sh.nextTimer(); at != 0 {
 		sh.TickBy(at)
 	}
 }
 
-// TickBy has the modules' Tick called at the given time, in epoch milliseconds, or earlier. A
-// module calls it when its NextDue becomes earlier without a command of the shard. It may be
+// TickBy has the parts' Tick called at the given time, in epoch milliseconds, or earlier. A
+// part calls it when its NextDue becomes earlier without a command of the shard. It may be
 // called under any lock, including the shard's.
 func (sh *Shard) TickBy(at int64) { sh.timer.set(sh.kernel.Clock, at) }
 
@@ -311,8 +311,8 @@ func (sh *Shard) Tick() {
 func (sh *Shard) runDue() {
 	sh.timer.fired()
 	now := sh.Now()
-	for _, m := range sh.modules {
-		m.Tick(now)
+	for _, l := range sh.lifecycles {
+		l.Tick(now)
 	}
 	sh.Arm()
 }
@@ -364,10 +364,10 @@ func (t *timer) stop() {
 	}
 }
 
-// nextTimer is the earliest NextDue of the modules, in epoch milliseconds; 0 is never.
+// nextTimer is the earliest NextDue of the parts, in epoch milliseconds; 0 is never.
 func (sh *Shard) nextTimer() (at int64) {
-	for _, m := range sh.modules {
-		if due := m.NextDue(); due != 0 && (at == 0 || due < at) {
+	for _, l := range sh.lifecycles {
+		if due := l.NextDue(); due != 0 && (at == 0 || due < at) {
 			at = due
 		}
 	}

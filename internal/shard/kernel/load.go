@@ -32,17 +32,17 @@ func (e *Kernel) Load() error {
 	}
 	e.beginEpoch().Wait()
 	for _, sh := range e.allShards() {
-		for _, m := range sh.modules {
-			if err := m.Recover(); err != nil {
+		for _, l := range sh.lifecycles {
+			if err := l.Recover(); err != nil {
 				return err
 			}
 		}
 	}
 	for _, sh := range e.allShards() {
-		for _, m := range sh.modules {
-			sh.View(m.Resume)
+		for _, l := range sh.lifecycles {
+			sh.View(l.Resume)
 		}
-		sh.View(sh.Arm) // also for shards whose modules resumed nothing
+		sh.View(sh.Arm) // also for shards whose parts resumed nothing
 	}
 	return nil
 }
@@ -51,8 +51,8 @@ func (sh *Shard) load() (err error) {
 	if sh.Log, sh.Meta, err = sh.kernel.Journal.Stream(sh.ID, sh.finish); err != nil {
 		return err
 	}
-	for _, m := range sh.modules {
-		if err := m.Load(); err != nil {
+	for _, l := range sh.lifecycles {
+		if err := l.Load(); err != nil {
 			return err
 		}
 	}

@@ -8,10 +8,11 @@ import (
 	"godwit.dev/godwit/internal/mutation"
 )
 
-// Module is the part of a module in one shard. It owns some kinds of records and their state in
-// memory, guarded by the shard's lock. The modules of a shard are called in the order in which
-// they were added, and each may depend on those before it.
-type Module interface {
+// Lifecycle is how the kernel starts, runs and stops a part: what a module has in one shard, which
+// owns some kinds of records and their state in memory, guarded by the shard's lock. The parts of
+// a shard are called in the order in which they were added, and each may depend on those before
+// it. A module whose state is not split is its own part, in a shard of its own.
+type Lifecycle interface {
 	// Load reads its state: the catalog, but not the content of queues. Nothing else runs yet.
 	Load() error
 	// Recover completes or undoes commands between two shards that a crash has interrupted,
@@ -29,26 +30,26 @@ type Module interface {
 	Close()
 }
 
-// NopModule is a module that does nothing; for embedding.
-type NopModule struct{}
+// NopLifecycle does nothing; for embedding.
+type NopLifecycle struct{}
 
-// Load implements Module.
-func (NopModule) Load() error { return nil }
+// Load implements Lifecycle.
+func (NopLifecycle) Load() error { return nil }
 
-// Recover implements Module.
-func (NopModule) Recover() error { return nil }
+// Recover implements Lifecycle.
+func (NopLifecycle) Recover() error { return nil }
 
-// Resume implements Module.
-func (NopModule) Resume() {}
+// Resume implements Lifecycle.
+func (NopLifecycle) Resume() {}
 
-// NextDue implements Module.
-func (NopModule) NextDue() int64 { return 0 }
+// NextDue implements Lifecycle.
+func (NopLifecycle) NextDue() int64 { return 0 }
 
-// Tick implements Module.
-func (NopModule) Tick(int64) {}
+// Tick implements Lifecycle.
+func (NopLifecycle) Tick(int64) {}
 
-// Close implements Module.
-func (NopModule) Close() {}
+// Close implements Lifecycle.
+func (NopLifecycle) Close() {}
 
 // Dirty is an object that a command has changed (see Shard.MarkDirty), and that takes part in
 // the commit: the methods are called in this order.
@@ -68,7 +69,7 @@ type Dirty interface {
 	Committed()
 }
 
-// Part is a module's part in a shard.
+// Part is what a module has in one shard.
 type Part interface{ Base() *Shard }
 
 // Parts are the parts of a module in all shards.

@@ -37,7 +37,7 @@ func openKernel(t *testing.T, s store.Store, c clock.Clock, modules func(k *Kern
 	return k
 }
 
-// recorder is a module that notes what it is called for.
+// recorder is a lifecycle that notes what it is called for.
 type recorder struct {
 	name string
 	sh   *Shard
@@ -60,9 +60,9 @@ func (r *recorder) Tick(now int64) {
 	}
 }
 
-// TestModulesInOrder: each module is called in its turn; what a crash interrupted is
+// TestPartsInOrder: each part is called in its turn; what a crash interrupted is
 // brought to an end in all shards before anything continues in one.
-func TestModulesInOrder(t *testing.T) {
+func TestPartsInOrder(t *testing.T) {
 	var said []string
 	var last *recorder
 	now := clock.NewVirtual(start)
@@ -101,7 +101,7 @@ func key(shard uint16, name string) []byte {
 // part is of a module with nothing to do.
 type part struct {
 	*Shard
-	NopModule
+	NopLifecycle
 }
 
 // counted is made dirty by a command.

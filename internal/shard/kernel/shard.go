@@ -10,13 +10,13 @@ import (
 )
 
 // Shard owns a part of the state. Its commands run one after the other, under its lock, in
-// their callers' goroutines. A command reads and changes the modules' state in memory, collects
+// their callers' goroutines. A command reads and changes the parts' state in memory, collects
 // its writes in a batch, and appends the batch to the shard's stream of the journal before it
 // releases the lock: so the stream has the order of the commands.
 type Shard struct {
-	ID      uint16
-	kernel  *Kernel
-	modules []Module
+	ID         uint16
+	kernel     *Kernel
+	lifecycles []Lifecycle
 
 	mu                sync.Mutex
 	poisoned          bool            // a command has panicked half-way
@@ -53,5 +53,5 @@ func newShard(id uint16, e *Kernel) *Shard {
 // Base implements Part.
 func (sh *Shard) Base() *Shard { return sh }
 
-// Add adds a module.
-func (sh *Shard) Add(m Module) { sh.modules = append(sh.modules, m) }
+// Add adds the lifecycle of a part.
+func (sh *Shard) Add(l Lifecycle) { sh.lifecycles = append(sh.lifecycles, l) }

@@ -9,7 +9,7 @@ import (
 	"godwit.dev/godwit/internal/store/memory"
 )
 
-// TestCallBy: a module is called at the moment that it asks for, whichever locks are held
+// TestCallBy: a part is called at the moment that it asks for, whichever locks are held
 // when it asks.
 func TestCallBy(t *testing.T) {
 	now := clock.NewVirtual(time.Unix(0, 0))
@@ -43,7 +43,7 @@ func TestCallBy(t *testing.T) {
 }
 
 type ticking struct {
-	NopModule
+	NopLifecycle
 	due    int64
 	called []int64
 }

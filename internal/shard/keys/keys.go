@@ -28,7 +28,7 @@ import (
 // Module has the KMS keys. It is a module of the kernel, with its own shard. The values that it
 // returns are immutable: a command replaces them.
 type Module struct {
-	kernel.NopModule
+	kernel.NopLifecycle
 	kernel   *kernel.Kernel
 	shard    *kernel.Shard // whose lock guards what follows
 	sealing  *seal.Keys
@@ -62,7 +62,7 @@ func New(k *kernel.Kernel, sealing *seal.Keys) *Module {
 	return m
 }
 
-// Load implements kernel.Module. An unreadable record is an error: without it data sealed with
+// Load implements kernel.Lifecycle. An unreadable record is an error: without it data sealed with
 // its key could be deleted, or be configured to have no key.
 func (m *Module) Load() error {
 	r := m.shard.Log.Reader()
@@ -108,7 +108,7 @@ func (m *Module) addGrant(g *kms.Grant) {
 	m.grants[g.Key][g.ID] = g
 }
 
-// NextDue implements kernel.Module.
+// NextDue implements kernel.Lifecycle.
 func (m *Module) NextDue() int64 { return m.due }
 
 // reckon sets due.
@@ -121,7 +121,7 @@ func (m *Module) reckon() {
 	}
 }
 
-// Tick implements kernel.Module: it rotates keys, and deletes those whose waiting period is
+// Tick implements kernel.Lifecycle: it rotates keys, and deletes those whose waiting period is
 // over, with their aliases and grants.
 func (m *Module) Tick(now int64) {
 	if m.due == 0 || now < m.due {

@@ -78,20 +78,20 @@ func New(below *backlog.Backlogs, o Options) *Platforms {
 	for id, sh := range below.Shards {
 		s := &Shard{Shard: sh, engine: e, applications: map[arn.ARN]*application{}}
 		e.Shards[id] = s
-		sh.Add(module{sh: s})
+		sh.Add(lifecycle{sh: s})
 	}
 	return e
 }
 
-// module is the module of a shard.
-type module struct {
-	kernel.NopModule
+// lifecycle is how the kernel runs a Shard of this package.
+type lifecycle struct {
+	kernel.NopLifecycle
 	sh *Shard
 }
 
-// Load implements kernel.Module.
-func (m module) Load() error {
-	sh := m.sh
+// Load implements kernel.Lifecycle.
+func (l lifecycle) Load() error {
+	sh := l.sh
 	var failed error
 	err := store.Each(sh.engine.Store, keyspace.Prefix(sh.key(keyspace.PlatformApplications)), func(key, value []byte) bool {
 		failed = sh.load(key, value)

@@ -107,19 +107,19 @@ func New(k *kernel.Kernel, o Options) *Queues {
 	for id, sh := range k.All {
 		s := &Shard{Shard: sh, engine: e, Duplicates: accepted.New(k, sh), loaded: map[arn.ARN]*Queue{}, Backlogs: map[layout.Incarnation]*Queue{}}
 		e.Shards[id] = s
-		sh.Add(module{sh: s})
+		sh.Add(lifecycle{sh: s})
 	}
 	return e
 }
 
-// module is the module of a shard.
-type module struct {
-	kernel.NopModule
+// lifecycle is how the kernel runs a Shard of this package.
+type lifecycle struct {
+	kernel.NopLifecycle
 	sh *Shard
 }
 
-func (m module) Load() error {
-	sh := m.sh
+func (l lifecycle) Load() error {
+	sh := l.sh
 	if sh.ID == 0 {
 		var err error
 		if sh.engine.handles, err = receipt.Load(sh.engine.Store, sh.engine.options.Sealer, &sh.Batch); err != nil {
@@ -134,8 +134,8 @@ func (m module) Load() error {
 	return cmp.Or(err, sh.loadQueues())
 }
 
-func (m module) Resume() {
-	sh := m.sh
+func (l lifecycle) Resume() {
+	sh := l.sh
 	for _, qs := range sh.Loaded() {
 		if qs.Machine.Stale() {
 			_, _ = sh.doUntouched(qs, sh.Now(), queue.Prefetch{Max: 1}) // which converts its index
@@ -147,8 +147,8 @@ func (m module) Resume() {
 	}
 }
 
-func (m module) NextDue() int64 {
-	sh := m.sh
+func (l lifecycle) NextDue() int64 {
+	sh := l.sh
 	if len(sh.Timers) == 0 {
 		return 0
 	}
@@ -158,8 +158,8 @@ func (m module) NextDue() int64 {
 // tickQueues bounds how many queues one tick handles before it releases the lock.
 const tickQueues = 256
 
-func (m module) Tick(now int64) {
-	sh := m.sh
+func (l lifecycle) Tick(now int64) {
+	sh := l.sh
 	for range tickQueues {
 		if len(sh.Timers) == 0 || sh.Timers[0].timer.at > now {
 			break

@@ -20,7 +20,7 @@ import (
 var signingPrefix = keyspace.Shard(0, keyspace.SigningKeys)
 
 // Keys stores the keys that sign envelopes, in shard 0. It has no state in memory, and so is no
-// kernel.Module.
+// module.
 type Keys struct {
 	kernel *kernel.Kernel
 	sealer *seal.Sealer

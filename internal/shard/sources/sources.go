@@ -53,7 +53,7 @@ type kept struct {
 
 // Module has the sources. It is a module of the kernel, with its own shard.
 type Module struct {
-	kernel.NopModule
+	kernel.NopLifecycle
 	kernel *kernel.Kernel
 	shard  *kernel.Shard // its lock guards all changes
 	sealer *seal.Sealer
@@ -86,7 +86,7 @@ func key(name string) []byte {
 	return append([]byte{keyspace.SourceSpace, keyspace.SourceRecords}, name...)
 }
 
-// Load implements kernel.Module.
+// Load implements kernel.Lifecycle.
 func (m *Module) Load() error {
 	all := map[string]*kept{}
 	var bad error

@@ -81,7 +81,7 @@ func (e *entry) scope() scope { return scope{e.Account, e.Region, e.Name} }
 
 // Module has the stacks. It is a module of the kernel, with its own shard.
 type Module struct {
-	kernel.NopModule
+	kernel.NopLifecycle
 	kernel *kernel.Kernel
 	shard  *kernel.Shard // whose lock guards what follows
 	sealer *seal.Sealer
@@ -117,7 +117,7 @@ func uuid(text string) (id stackID, ok bool) {
 // idOf is the id in the ARN of a stack or of a change set.
 func idOf(arn string) (stackID, bool) { return uuid(arn[strings.LastIndexByte(arn, '/')+1:]) }
 
-// Load implements kernel.Module.
+// Load implements kernel.Lifecycle.
 func (m *Module) Load() error {
 	m.byID, m.byName, m.stores = map[stackID]*entry{}, map[scope]*entry{}, map[stackID]*entry{}
 	reader := m.shard.Log.Reader()
@@ -174,7 +174,7 @@ func (m *Module) Load() error {
 	return err
 }
 
-// NextDue implements kernel.Module.
+// NextDue implements kernel.Lifecycle.
 func (m *Module) NextDue() (at int64) {
 	for _, e := range m.byID {
 		if e.Status == stack.DeleteComplete {
@@ -186,7 +186,7 @@ func (m *Module) NextDue() (at int64) {
 	return at
 }
 
-// Tick implements kernel.Module.
+// Tick implements kernel.Lifecycle.
 func (m *Module) Tick(now int64) {
 	for id, e := range m.byID {
 		if e.Status == stack.DeleteComplete && e.Deleted+kept.Milliseconds() <= now {

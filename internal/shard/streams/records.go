@@ -154,7 +154,7 @@ func (m *Module) schedule(h *held) {
 	m.due.Push(h)
 }
 
-// NextDue implements kernel.Module.
+// NextDue implements kernel.Lifecycle.
 func (m *Module) NextDue() int64 {
 	if m.deliver == nil || len(m.due) == 0 {
 		return 0
@@ -165,7 +165,7 @@ func (m *Module) NextDue() int64 {
 // ticked bounds the streams whose delivery one tick starts.
 const ticked = 100
 
-// Tick implements kernel.Module: it starts the delivery of the streams that are due.
+// Tick implements kernel.Lifecycle: it starts the delivery of the streams that are due.
 func (m *Module) Tick(now int64) {
 	for n := 0; n < ticked && m.deliver != nil && len(m.due) > 0 && m.due[0].at <= now; n++ {
 		h := m.due[0]

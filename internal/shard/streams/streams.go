@@ -35,7 +35,7 @@ type Options struct {
 
 // Module keeps delivery streams. It is a module of the kernel, with a shard of its own.
 type Module struct {
-	kernel.NopModule
+	kernel.NopLifecycle
 	kernel  *kernel.Kernel
 	options Options
 	shard   *kernel.Shard // whose lock guards what follows
@@ -88,7 +88,7 @@ func New(k *kernel.Kernel, sealing *seal.Keys, o Options) *Module {
 	return m
 }
 
-// Load implements kernel.Module: it reads the streams and counts their records.
+// Load implements kernel.Lifecycle: it reads the streams and counts their records.
 func (m *Module) Load() error {
 	m.reader = m.shard.Log.Reader()
 	var unreadable error
@@ -169,7 +169,7 @@ func (m *Module) enough(s sum, size int64) bool {
 	return s.data >= size || s.weight >= max(size, m.options.MaxBytes/share)
 }
 
-// Resume implements kernel.Module.
+// Resume implements kernel.Lifecycle.
 func (m *Module) Resume() { m.shard.Arm() }
 
 func (m *Module) add(s *stream.Stream) *held {

@@ -32,7 +32,7 @@ type Options struct {
 
 // Module has the accounts. It is a module of the kernel, with its own shard.
 type Module struct {
-	kernel.NopModule
+	kernel.NopLifecycle
 	kernel   *kernel.Kernel
 	shard    *kernel.Shard // whose lock guards what follows
 	options  Options
@@ -66,7 +66,7 @@ func (m *Module) put(key []byte, v any) {
 	m.shard.Batch.Set(key, encode(v))
 }
 
-// Load implements kernel.Module. An unreadable record is an error: without it a message could
+// Load implements kernel.Lifecycle. An unreadable record is an error: without it a message could
 // be sent to a number that has opted out.
 func (m *Module) Load() error {
 	var bad error

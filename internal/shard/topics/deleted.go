@@ -197,11 +197,11 @@ func NewDeletedTopicGC(e *Topics) {
 	}
 }
 
-// deletedTopicGC is the module of a shard.
+// deletedTopicGC is the lifecycle of its part.
 type deletedTopicGC struct {
-	kernel.NopModule
+	kernel.NopLifecycle
 	sh *Shard
 }
 
-func (m deletedTopicGC) Load() error { return m.sh.loadDeleted() }
-func (m deletedTopicGC) Resume()     { m.sh.reclaim() }
+func (l deletedTopicGC) Load() error { return l.sh.loadDeleted() }
+func (l deletedTopicGC) Resume()     { l.sh.reclaim() }

@@ -504,33 +504,33 @@ func New(below *backlog.Backlogs, o Options) *Topics {
 		s.publishers.Bounds = coalesce.Bounds{Publications: maxCoalesced, Deliveries: fanoutStep, Bytes: fanoutBytes}
 		s.publishers.Publish = s.publish
 		e.Shards[id] = s
-		sh.Add(module{sh: s})
+		sh.Add(lifecycle{sh: s})
 	}
 	below.Removed = func(qs *queues.Queue) { e.Shards[qs.Shard.ID].delivered(qs) }
 	return e
 }
 
-// module is the module of a shard.
-type module struct {
-	kernel.NopModule
+// lifecycle is how the kernel runs a Shard of this package.
+type lifecycle struct {
+	kernel.NopLifecycle
 	sh *Shard
 }
 
-func (m module) Load() error {
-	sh := m.sh
+func (l lifecycle) Load() error {
+	sh := l.sh
 	if err := cmp.Or(sh.loadTopics(), sh.loadFIFOStates(), sh.loadArchives()); err != nil {
 		return err
 	}
 	return cmp.Or(sh.loadFanouts(), sh.loadReplays(), sh.engine.confirmations.Load(sh.engine.Store, sh.ID))
 }
 
-func (m module) Resume() {
-	m.sh.startFanouts(nil)
-	m.sh.resumeReplays()
+func (l lifecycle) Resume() {
+	l.sh.startFanouts(nil)
+	l.sh.resumeReplays()
 }
 
-func (m module) NextDue() int64 {
-	sh := m.sh
+func (l lifecycle) NextDue() int64 {
+	sh := l.sh
 	at := sh.archivesAt
 	if expiry, ok := sh.Topics.NextExpiry(); ok && (at == 0 || expiry.UnixMilli() < at) {
 		at = expiry.UnixMilli()
@@ -538,7 +538,7 @@ func (m module) NextDue() int64 {
 	return at
 }
 
-func (m module) Tick(int64) {
-	m.sh.removeExpired()
-	m.sh.sweepArchives()
+func (l lifecycle) Tick(int64) {
+	l.sh.removeExpired()
+	l.sh.sweepArchives()
 }

@@ -387,7 +387,7 @@ func New(below *queues.Queues, twoStep bool) *Transfers {
 	for id, sh := range below.Shards {
 		s := &Shard{Shard: sh, engine: e}
 		e.Shards[id] = s
-		sh.Add(module{sh: s})
+		sh.Add(lifecycle{sh: s})
 	}
 	below.Hooks.DeadLetters = func(qs *queues.Queue, moves []queue.Lease) { e.Shards[qs.Shard.ID].moveLater(qs, moves) }
 	below.Hooks.Deleted = func(a arn.ARN) { e.ShardOf(a).dropMoves(a) }
@@ -395,14 +395,14 @@ func New(below *queues.Queues, twoStep bool) *Transfers {
 	return e
 }
 
-// module is the module of a shard.
-type module struct {
-	kernel.NopModule
+// lifecycle is how the kernel runs a Shard of this package.
+type lifecycle struct {
+	kernel.NopLifecycle
 	sh *Shard
 }
 
-func (m module) Load() error {
-	sh := m.sh
+func (l lifecycle) Load() error {
+	sh := l.sh
 	sh.accepted = map[transferID]struct{}{}
 	err := store.Each(sh.engine.Store, keyspace.Prefix(transferPrefix(sh.ID)), func(key, _ []byte) bool {
 		sh.accepted[decodeTransferKey(key)] = struct{}{}
@@ -411,10 +411,10 @@ func (m module) Load() error {
 	return cmp.Or(err, sh.loadMoves())
 }
 
-func (m module) Recover() error { return m.sh.engine.reconcileTransfers(m.sh) }
+func (l lifecycle) Recover() error { return l.sh.engine.reconcileTransfers(l.sh) }
 
-func (m module) Resume() {
-	sh := m.sh
+func (l lifecycle) Resume() {
+	sh := l.sh
 	for _, qs := range sh.Loaded() {
 		moves := slices.DeleteFunc(qs.Machine.Leases(), func(l queue.Lease) bool { return !l.Moving || l.Task })
 		if len(moves) > 0 {
@@ -424,7 +424,7 @@ func (m module) Resume() {
 	sh.resumeMoves()
 }
 
-func (m module) Close() { m.sh.stopMoves() }
+func (l lifecycle) Close() { l.sh.stopMoves() }
 
 // reconcileTransfers completes the transfers that a crash has interrupted: in one commit each,
 // it removes the message at its source and the mark in this shard.

@@ -481,7 +481,7 @@ type Backlogs struct {
 // Shard is the module's part in a shard.
 type Shard struct {
 	*transfer.Shard
-	engine *Backlogs
+	module *Backlogs
 	Topics *topic.State // whose subscriptions have backlogs
 
 	recipients map[arn.ARN]*Recipient
@@ -500,7 +500,7 @@ type Consumer interface {
 func New(below *transfer.Transfers, history time.Duration, limits topic.Limits) *Backlogs {
 	e := &Backlogs{Transfers: below, Finished: newFinishedCache(history)}
 	for id, sh := range below.Shards {
-		s := &Shard{Shard: sh, engine: e, Topics: topic.New(uint16(id), limits), recipients: map[arn.ARN]*Recipient{}}
+		s := &Shard{Shard: sh, module: e, Topics: topic.New(uint16(id), limits), recipients: map[arn.ARN]*Recipient{}}
 		e.Shards[id] = s
 		sh.Add(lifecycle{sh: s})
 	}

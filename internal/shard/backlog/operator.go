@@ -421,7 +421,7 @@ func (sh *Shard) waitingRecord(qs *queues.Queue, id DeliveryID) ([]byte, error) 
 	if _, leased := qs.Machine.Leased(id.Sequence); leased {
 		return nil, ErrUnderWay
 	}
-	record, ok, err := sh.engine.Store.Get(nil, qs.Machine.Keys().Record(id.Lane, id.Sequence))
+	record, ok, err := sh.module.Store.Get(nil, qs.Machine.Keys().Record(id.Lane, id.Sequence))
 	if err != nil {
 		return nil, err
 	}

@@ -51,7 +51,7 @@ type Publishing struct {
 // shard is the module's part in a shard.
 type shard struct {
 	*backlog.Shard
-	engine     *Publishing
+	module     *Publishing
 	recipients map[arn.ARN]*backlog.Recipient
 }
 
@@ -59,7 +59,7 @@ type shard struct {
 func New(below *backlog.Backlogs) *Publishing {
 	e := &Publishing{Backlogs: below}
 	for id, sh := range below.Shards {
-		s := &shard{Shard: sh, engine: e, recipients: map[arn.ARN]*backlog.Recipient{}}
+		s := &shard{Shard: sh, module: e, recipients: map[arn.ARN]*backlog.Recipient{}}
 		e.parts.Shards[id] = s
 		sh.Add(lifecycle{sh: s})
 	}
@@ -76,7 +76,7 @@ type lifecycle struct {
 func (l lifecycle) Load() error {
 	sh := l.sh
 	var bad error
-	err := store.Each(sh.engine.Store, keyspace.Prefix(keyspace.Shard(sh.ID, keyspace.Directs)), func(key, value []byte) bool {
+	err := store.Each(sh.module.Store, keyspace.Prefix(keyspace.Shard(sh.ID, keyspace.Directs)), func(key, value []byte) bool {
 		bad = sh.load(key, value)
 		return bad == nil
 	})

@@ -97,7 +97,7 @@ func (e *Functions) code(ctx context.Context, sh *Shard, c function.Code) ([]byt
 func (sh *Shard) loadFunctions() error {
 	for _, prefix := range function.Prefixes(sh.ID) {
 		var failed error
-		err := store.Each(sh.engine.Store, keyspace.Prefix(prefix), func(key, value []byte) bool {
+		err := store.Each(sh.module.Store, keyspace.Prefix(prefix), func(key, value []byte) bool {
 			failed = sh.Functions.Load(key, value)
 			return failed == nil
 		})
@@ -106,11 +106,11 @@ func (sh *Shard) loadFunctions() error {
 		}
 	}
 	for _, f := range sh.Functions.Reserving() {
-		sh.engine.reserve(f.ARN, *f.Reserved)
+		sh.module.reserve(f.ARN, *f.Reserved)
 	}
 	used := sh.Functions.Uploads()
 	span := keyspace.Prefix(codePrefix(sh.ID))
-	it, err := sh.engine.Store.Iter(span.Lower, span.Upper)
+	it, err := sh.module.Store.Iter(span.Lower, span.Upper)
 	if err != nil {
 		return err
 	}

@@ -170,13 +170,13 @@ func (e *Functions) withCode(ctx context.Context, fn arn.ARN, code *function.Cod
 
 // readyAt is when a change that begins now is complete.
 func (sh *Shard) readyAt() time.Time {
-	return clock.Time(sh.Now()).Add(sh.engine.options.Updates)
+	return clock.Time(sh.Now()).Add(sh.module.options.Updates)
 }
 
 // completeAtOnce completes the changes of the current command if changes take no time, so that
 // they are complete when the caller gets its answer.
 func (sh *Shard) completeAtOnce() {
-	if sh.engine.options.Updates == 0 {
+	if sh.module.options.Updates == 0 {
 		sh.dropUploads(sh.Functions.CompleteChanges(clock.Time(sh.Now()), completionStep, &sh.Batch)...)
 	}
 }
@@ -215,7 +215,7 @@ func (sh *Shard) countReserved(fn arn.ARN, command func() error) error {
 	before := sh.Functions.Usage(fn.Account, fn.Region).Reserved
 	err := command()
 	if change := sh.Functions.Usage(fn.Account, fn.Region).Reserved - before; change != 0 {
-		sh.engine.reserve(fn, change)
+		sh.module.reserve(fn, change)
 	}
 	return err
 }
@@ -455,7 +455,7 @@ type Functions struct {
 // Shard is the module's part in a shard.
 type Shard struct {
 	*backlog.Shard
-	engine    *Functions
+	module    *Functions
 	Functions *function.State
 	mappings  *mapping.State
 	// functionPolicies are the policies that were used, by function and qualifier.
@@ -466,7 +466,7 @@ type Shard struct {
 func New(below *backlog.Backlogs, o Options) *Functions {
 	e := &Functions{Backlogs: below, options: o}
 	for id, sh := range below.Shards {
-		s := &Shard{Shard: sh, engine: e, Functions: function.New(uint16(id)), mappings: mapping.New(uint16(id))}
+		s := &Shard{Shard: sh, module: e, Functions: function.New(uint16(id)), mappings: mapping.New(uint16(id))}
 		e.Shards[id] = s
 		sh.Add(lifecycle{sh: s})
 	}

@@ -121,7 +121,7 @@ func (sh *Shard) invokable(fn arn.ARN, qualifier string) (*function.Function, er
 	if _, err := sh.Functions.Resolve(fn, qualifier, 0); err != nil {
 		return nil, err
 	}
-	if err := sh.engine.Injected(fn); err != nil {
+	if err := sh.module.Injected(fn); err != nil {
 		return nil, err
 	}
 	f, _ := sh.Functions.Function(fn)
@@ -131,7 +131,7 @@ func (sh *Shard) invokable(fn arn.ARN, qualifier string) (*function.Function, er
 // acceptEvent adds a message to a function's queue, as part of the current command.
 func (sh *Shard) acceptEvent(f *function.Function, now int64, m *message.Message, qualifier string) {
 	sh.Accept(sh.openEvents(f), now, queue.Arrival{Message: m, Sent: now, Due: now})
-	if accepted := sh.engine.options.Accepted; accepted != nil {
+	if accepted := sh.module.options.Accepted; accepted != nil {
 		sh.Emit(&acceptedEvent{accepted, f.ARN, qualifier, clock.Time(now)})
 	}
 }

@@ -27,14 +27,14 @@ func (e *Functions) SetMappingWatcher(changed func(a arn.ARN, now *mapping.Mappi
 // mappingChanged reports a change. If changes take no time, it is complete before its caller
 // gets an answer.
 func (sh *Shard) mappingChanged(a arn.ARN) {
-	if sh.engine.options.Updates == 0 {
+	if sh.module.options.Updates == 0 {
 		sh.mappings.CompleteChanges(clock.Time(sh.Now()), completionStep, &sh.Batch)
 	}
 	sh.notifyMapping(a)
 }
 
 func (sh *Shard) notifyMapping(a arn.ARN) {
-	if changed := sh.engine.mappingWatcher.Load(); changed != nil {
+	if changed := sh.module.mappingWatcher.Load(); changed != nil {
 		m, _ := sh.mappings.Mapping(a) // nil if it was deleted
 		(*changed)(a, m)
 	}
@@ -206,7 +206,7 @@ func (sh *Shard) completeMappings() {
 // loadMappings reads the event-source mappings of the shard.
 func (sh *Shard) loadMappings() error {
 	var failed error
-	err := store.Each(sh.engine.Store, keyspace.Prefix(mapping.Prefix(sh.ID)), func(key, value []byte) bool {
+	err := store.Each(sh.module.Store, keyspace.Prefix(mapping.Prefix(sh.ID)), func(key, value []byte) bool {
 		failed = sh.mappings.Load(key, value)
 		return failed == nil
 	})

@@ -36,9 +36,9 @@ func (sh *Shard) read(name arn.ARN) (*endpoint, error) {
 }
 
 func (sh *Shard) readID(app *application, id uuid.UUID) (*endpoint, error) {
-	value, ok, err := sh.engine.Store.Get(nil, sh.recordKey(keyspace.PlatformEndpoints, app.Incarnation, id[:]))
+	value, ok, err := sh.module.Store.Get(nil, sh.recordKey(keyspace.PlatformEndpoints, app.Incarnation, id[:]))
 	if err != nil {
-		sh.engine.Fatal(err)
+		sh.module.Fatal(err)
 		return nil, err
 	}
 	if !ok {
@@ -54,9 +54,9 @@ func (sh *Shard) readID(app *application, id uuid.UUID) (*endpoint, error) {
 // byToken finds the endpoint of a token; nil: there is none.
 func (sh *Shard) byToken(app *application, token string) (*endpoint, error) {
 	key := platform.TokenKey(token)
-	value, ok, err := sh.engine.Store.Get(nil, sh.recordKey(keyspace.PlatformTokens, app.Incarnation, key[:]))
+	value, ok, err := sh.module.Store.Get(nil, sh.recordKey(keyspace.PlatformTokens, app.Incarnation, key[:]))
 	if err != nil {
-		sh.engine.Fatal(err)
+		sh.module.Fatal(err)
 	}
 	if err != nil || !ok {
 		return nil, err
@@ -268,10 +268,10 @@ func (sh *Shard) notify(app *application, attribute string, name arn.ARN) {
 
 func (sh *Shard) notifyEvent(app *application, attribute string, event *platform.Event) {
 	m := &message.Message{
-		ID: sh.engine.options.NewID(), Sender: app.arn.Account, Body: event.Text(),
+		ID: sh.module.options.NewID(), Sender: app.arn.Account, Body: event.Text(),
 		Notice: &message.Notice{Kind: message.PlatformEvent, Topic: app.Attributes[attribute], Token: app.arn.String()},
 	}
-	if err := sh.engine.EncryptWaiting(app.arn, "", nil, arn.ARN{}, m); err != nil {
+	if err := sh.module.EncryptWaiting(app.arn, "", nil, arn.ARN{}, m); err != nil {
 		panic(err) // encryption with the store's own key fails only without randomness
 	}
 	sh.AcceptFor(app.recipient, m)

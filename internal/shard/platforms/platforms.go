@@ -53,7 +53,7 @@ type Platforms struct {
 // Shard is the module's part in a shard.
 type Shard struct {
 	*backlog.Shard
-	engine       *Platforms
+	module       *Platforms
 	applications map[arn.ARN]*application
 	// written is the latest commit of an application or an endpoint: answers about them depend
 	// on it.
@@ -76,7 +76,7 @@ func New(below *backlog.Backlogs, o Options) *Platforms {
 	}
 	e := &Platforms{Backlogs: below, options: o}
 	for id, sh := range below.Shards {
-		s := &Shard{Shard: sh, engine: e, applications: map[arn.ARN]*application{}}
+		s := &Shard{Shard: sh, module: e, applications: map[arn.ARN]*application{}}
 		e.Shards[id] = s
 		sh.Add(lifecycle{sh: s})
 	}
@@ -93,7 +93,7 @@ type lifecycle struct {
 func (l lifecycle) Load() error {
 	sh := l.sh
 	var failed error
-	err := store.Each(sh.engine.Store, keyspace.Prefix(sh.key(keyspace.PlatformApplications)), func(key, value []byte) bool {
+	err := store.Each(sh.module.Store, keyspace.Prefix(sh.key(keyspace.PlatformApplications)), func(key, value []byte) bool {
 		failed = sh.load(key, value)
 		return failed == nil
 	})
@@ -166,7 +166,7 @@ func (sh *Shard) change(ctx context.Context, f func() error) error {
 // written anything yet.
 func (sh *Shard) visible() {
 	if !sh.written.Applied() {
-		sh.engine.Journal.Flush()
+		sh.module.Journal.Flush()
 	}
 }
 
@@ -206,7 +206,7 @@ func (e *Platforms) CreateApplication(ctx context.Context, name arn.ARN, attribu
 
 // same refuses to create an application again with other attributes.
 func (sh *Shard) same(app *application, attributes map[string]string) error {
-	had, err := sh.engine.open(app)
+	had, err := sh.module.open(app)
 	if err != nil {
 		return err
 	}

@@ -44,7 +44,7 @@ func (sh *Shard) target(name arn.ARN) (Target, error) {
 		return Target{}, err
 	}
 	app := there.app
-	opened, err := sh.engine.open(app)
+	opened, err := sh.module.open(app)
 	if err != nil {
 		return Target{}, err
 	}

@@ -71,7 +71,7 @@ func (e *Queues) EmitNow(ev QueueEvent) {
 
 // EmitEvent emits an event after the command.
 func (sh *Shard) EmitEvent(ev QueueEvent) {
-	if listener := sh.engine.options.Events; listener != nil {
+	if listener := sh.module.options.Events; listener != nil {
 		l := sh.eventList()
 		l.listener, l.list = listener, append(l.list, ev)
 	}
@@ -100,7 +100,7 @@ func (sh *Shard) EmitMessages(qs *Queue, kind QueueEventKind, at int64, n int) {
 // EmitSent emits one MessagesSent for all messages that a command has added to a queue, by their
 // sizes in bytes. It copies sizes.
 func (sh *Shard) EmitSent(qs *Queue, at int64, sizes []int) {
-	if len(sizes) == 0 || sh.engine.options.Events == nil {
+	if len(sizes) == 0 || sh.module.options.Events == nil {
 		return
 	}
 	ev := QueueEvent{Queue: qs.ARN, Slot: &qs.slot, Kind: MessagesSent, At: at, Messages: len(sizes)}

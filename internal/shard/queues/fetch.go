@@ -39,7 +39,7 @@ func (sh *Shard) step(qs *Queue, r queue.Reader, now int64, c queue.Command) (qu
 		sh.inconsistent(qs)
 	}
 	if err != nil && errors.Is(err, queue.ErrRead) {
-		sh.engine.Fatal(err)
+		sh.module.Fatal(err)
 	}
 	return result, err
 }
@@ -58,11 +58,11 @@ func (r *atomicReader) Flush() error {
 }
 
 // Get reads a record.
-func (r *atomicReader) Get(key []byte) ([]byte, bool, error) { return r.engine.Store.Get(nil, key) }
+func (r *atomicReader) Get(key []byte) ([]byte, bool, error) { return r.module.Store.Get(nil, key) }
 
 // Scan walks a span until f returns false.
 func (r *atomicReader) Scan(span layout.Span, f func(key, value []byte) bool) error {
-	return store.Each(r.engine.Store, span, f)
+	return store.Each(r.module.Store, span, f)
 }
 
 // Flush appends the command's batch so far, with the queue's counters, and makes it visible in

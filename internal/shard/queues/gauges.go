@@ -68,7 +68,7 @@ func (e *Queues) measure(a arn.ARN) (g QueueGauges, dependsOn *journal.Commit, e
 		if created, ok := sh.isParked(a); ok {
 			g.Created = time.UnixMilli(created)
 			tx.DependOn(sh.Log.Last())
-			return sh.engine.Injected(a)
+			return sh.module.Injected(a)
 		}
 		qs, err := sh.Lookup(a)
 		if err != nil {

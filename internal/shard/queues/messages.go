@@ -242,7 +242,7 @@ func (sh *Shard) Receive(qs *Queue, most int, visibility time.Duration, attempt 
 			sh.rearm(qs, now)
 		}
 		if len(r.Moves) > 0 {
-			sh.engine.Hooks.DeadLetters(qs, r.Moves)
+			sh.module.Hooks.DeadLetters(qs, r.Moves)
 		}
 		if err != nil {
 			return Found{Err: err}
@@ -343,7 +343,7 @@ func (sh *Shard) quarantine(qs *Queue, all []unreadable) {
 	})
 	for _, u := range all {
 		if !gone {
-			sh.engine.Logger.Error("a message cannot be read, and is quarantined until the next start",
+			sh.module.Logger.Error("a message cannot be read, and is quarantined until the next start",
 				"queue", qs.ARN.String(), "sequence", u.lease.Sequence, "error", u.err)
 		}
 	}

@@ -116,7 +116,7 @@ func (sh *Shard) unpark(a arn.ARN) (*Queue, bool) {
 		cfg, err = attribute.Config(record.Attributes)
 	}
 	if err != nil { // cannot happen: it was read at the start, or written by this process
-		sh.engine.Fatal(fmt.Errorf("queue %s: %w", a, err))
+		sh.module.Fatal(fmt.Errorf("queue %s: %w", a, err))
 		return nil, false
 	}
 	qs := &Queue{Shard: sh, ARN: a.Own(), Incarnation: record.Incarnation, Record: record}

@@ -47,13 +47,13 @@ func (e *Queues) QueuePolicy(ctx context.Context, a arn.ARN) (p *policy.Policy) 
 // allowed, unless Options.Strict. Errors: AccessDenied; KMSNotFound if the queue's key does
 // not exist.
 func (qs *Queue) Admits(topic arn.ARN, now int64) error {
-	if qs.Shard == nil || qs.Shard.engine.Keys == nil { // otherwise encryption has checked the key
+	if qs.Shard == nil || qs.Shard.module.Keys == nil { // otherwise encryption has checked the key
 		if err := key.Find(qs.ARN, qs.Record.Attributes[attribute.KmsMasterKeyID]); err != nil {
 			return err
 		}
 	}
 	if qs.Policy == nil {
-		if strict := qs.Shard != nil && qs.Shard.engine.options.Strict; topic.Account == qs.ARN.Account && !strict {
+		if strict := qs.Shard != nil && qs.Shard.module.options.Strict; topic.Account == qs.ARN.Account && !strict {
 			return nil
 		}
 		return ErrForbidden

@@ -60,7 +60,7 @@ func (e *Queues) PurgeQueue(ctx context.Context, a arn.ARN) error {
 // queue has removed.
 func (sh *Shard) purged(qs *Queue, handle string) bool {
 	return slices.ContainsFunc(qs.Record.Former, func(inc layout.Incarnation) bool {
-		_, ok := sh.engine.handles.Open(handle, sh.ID, inc)
+		_, ok := sh.module.handles.Open(handle, sh.ID, inc)
 		return ok
 	})
 }

@@ -78,7 +78,7 @@ type Hooks struct {
 // Shard is the module's part in a shard.
 type Shard struct {
 	*kernel.Shard
-	engine   *Queues
+	module   *Queues
 	loaded   map[arn.ARN]*Queue
 	parked   packed.Map // see park.go
 	Backlogs map[layout.Incarnation]*Queue
@@ -105,7 +105,7 @@ func New(k *kernel.Kernel, o Options) *Queues {
 		e.Accounts = accounts.New(nil, k.Clock.Now)
 	}
 	for id, sh := range k.All {
-		s := &Shard{Shard: sh, engine: e, Duplicates: accepted.New(k, sh), loaded: map[arn.ARN]*Queue{}, Backlogs: map[layout.Incarnation]*Queue{}}
+		s := &Shard{Shard: sh, module: e, Duplicates: accepted.New(k, sh), loaded: map[arn.ARN]*Queue{}, Backlogs: map[layout.Incarnation]*Queue{}}
 		e.Shards[id] = s
 		sh.Add(lifecycle{sh: s})
 	}
@@ -122,12 +122,12 @@ func (l lifecycle) Load() error {
 	sh := l.sh
 	if sh.ID == 0 {
 		var err error
-		if sh.engine.handles, err = receipt.Load(sh.engine.Store, sh.engine.options.Sealer, &sh.Batch); err != nil {
+		if sh.module.handles, err = receipt.Load(sh.module.Store, sh.module.options.Sealer, &sh.Batch); err != nil {
 			return err
 		}
 	}
 	sh.Counters = map[layout.Incarnation][]byte{}
-	err := store.Each(sh.engine.Store, layout.AllCounters(sh.ID), func(key, value []byte) bool {
+	err := store.Each(sh.module.Store, layout.AllCounters(sh.ID), func(key, value []byte) bool {
 		sh.Counters[layout.CountersIncarnation(key)] = bytes.Clone(value)
 		return true
 	})
@@ -264,7 +264,7 @@ func (qs *Queue) CheckQuota(source arn.ARN) error {
 	if source.Account == qs.ARN.Account {
 		return nil
 	}
-	return qs.Shard.engine.Accounts.CheckStorage(qs.ARN.Account, 1)
+	return qs.Shard.module.Accounts.CheckStorage(qs.ARN.Account, 1)
 }
 
 // Committed implements kernel.Dirty.
@@ -286,7 +286,7 @@ func (qs *Queue) count() {
 		return
 	}
 	if qs.reported.account == nil {
-		qs.reported.account = qs.Shard.engine.Accounts.Of(qs.ARN.Account)
+		qs.reported.account = qs.Shard.module.Accounts.Of(qs.ARN.Account)
 	}
 	qs.reported.account.AddBytes(now - qs.reported.bytes)
 	qs.reported.bytes = now
@@ -313,7 +313,7 @@ func (sh *Shard) AfterCommit(qs *Queue) {
 		sh.serve(qs, now)
 	}
 	if qs.Backlog && !qs.Consumption.Notified && !qs.Consumption.Paused {
-		sh.engine.Hooks.Ready(qs)
+		sh.module.Hooks.Ready(qs)
 	}
 	at := qs.Machine.NextTimer(now)
 	if at == now { // perhaps only because the next due time is on disk
@@ -376,7 +376,7 @@ func (sh *Shard) Lookup(a arn.ARN) (*Queue, error) {
 	if !ok {
 		return nil, ErrNoQueue
 	}
-	if err := sh.engine.Injected(a); err != nil {
+	if err := sh.module.Injected(a); err != nil {
 		return nil, err
 	}
 	return qs, nil

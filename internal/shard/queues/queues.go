@@ -367,7 +367,7 @@ func (sh *Shard) ForgetBacklog(inc layout.Incarnation) bool {
 func (sh *Shard) loadQueues() error {
 	var failed error
 	prefix := catalogPrefix(sh.ID, "", "")[:3]
-	err := store.Each(sh.engine.Store, keyspace.Prefix(prefix), func(key, value []byte) bool {
+	err := store.Each(sh.module.Store, keyspace.Prefix(prefix), func(key, value []byte) bool {
 		parts := bytes.SplitN(key[3:], []byte{0}, 3)
 		if len(parts) != 3 {
 			failed = fmt.Errorf("a queue has the unreadable key %q", key)
@@ -385,11 +385,11 @@ func (sh *Shard) loadQueues() error {
 		}
 		qs := &Queue{Shard: sh, ARN: a, Incarnation: record.Incarnation, Record: record}
 		if !qs.loadPolicy() {
-			sh.engine.Logger.Warn("a queue's policy cannot be read; it denies all deliveries of topics until it is set anew", "queue", a.String())
+			sh.module.Logger.Warn("a queue's policy cannot be read; it denies all deliveries of topics until it is set anew", "queue", a.String())
 		}
 		qs.Machine = *queue.New(layout.NewKeys(sh.ID, record.Incarnation), cfg, queue.Kind{FIFO: a.FIFO()})
 		sh.linkDeadLetter(a, arn.ARN{}, cfg.DeadLetter)
-		sh.engine.Accounts.Of(a.Account).LoadQueue()
+		sh.module.Accounts.Of(a.Account).LoadQueue()
 		if failed = sh.LoadMachine(qs); failed == nil && qs.Machine.Hibernate() {
 			sh.keepParked(qs, value)
 		} else {

@@ -61,7 +61,7 @@ func (sh *Shard) loadDeleted() error {
 	counters := sh.Counters
 	sh.Counters = nil
 
-	value, marked, err := sh.engine.Store.Get(nil, deletedTopicsKey(sh.ID))
+	value, marked, err := sh.module.Store.Get(nil, deletedTopicsKey(sh.ID))
 	if err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func (sh *Shard) reclaim() {
 		return
 	}
 	sh.reclaiming = true
-	sh.engine.InSteps(sh.reclaimOnce)
+	sh.module.InSteps(sh.reclaimOnce)
 }
 
 // reclaimOnce makes a step, and returns once it is durable, so that the disk paces the steps;
@@ -109,13 +109,13 @@ func (sh *Shard) reclaimOnce() bool {
 	// The topic is immutable by now, and is read without the lock.
 	if r.topic != nil {
 		r.all, r.topic = r.topic.Backlogs(), nil
-		sh.engine.Journal.Flush()
+		sh.module.Journal.Flush()
 	}
 	var runs []run
 	sh.View(func() { runs = sh.forgetBacklogs(r) })
 	var b mutation.Batch
-	if err := sh.engine.eraseRuns(&b, sh.ID, runs); err != nil {
-		sh.engine.Fatal(err)
+	if err := sh.module.eraseRuns(&b, sh.ID, runs); err != nil {
+		sh.module.Fatal(err)
 		return false
 	}
 

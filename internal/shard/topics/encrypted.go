@@ -87,7 +87,7 @@ func (sh *Shard) renderer(fs []fanout, p plan) func() {
 			case alike && raw[d.n] != nil:
 				d.rendered = raw[d.n]
 			case size <= fanoutBytes: // one commit does not put more into queues
-				if d.rendered = sh.engine.render(f, sub); alike {
+				if d.rendered = sh.module.render(f, sub); alike {
 					raw[d.n] = d.rendered
 				}
 				if d.rendered != nil {

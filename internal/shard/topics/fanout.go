@@ -124,7 +124,7 @@ func (sh *Shard) startFanouts(behind *journal.Commit) {
 		return
 	}
 	sh.fanning = true
-	sh.engine.InSteps(func() bool {
+	sh.module.InSteps(func() bool {
 		behind.Wait()
 		runtime.Gosched() // commands that wait for the lock go first
 		return sh.fanoutOnce()
@@ -139,7 +139,7 @@ func (sh *Shard) fanoutOnce() (more bool) {
 	if encrypted == nil {
 		return more
 	}
-	err := encrypted.Open(sh.engine.OpenWaiting)
+	err := encrypted.Open(sh.module.OpenWaiting)
 	sh.View(func() {
 		switch {
 		case len(sh.fanouts) == 0 || sh.fanouts[0].n != number || sh.Closed:
@@ -151,7 +151,7 @@ func (sh *Shard) fanoutOnce() (more bool) {
 		}
 	})
 	if err != nil {
-		sh.engine.Logger.Error("a publication cannot be decrypted, and goes to no more subscribers", "topic", encrypted.Topic.String(), "error", err)
+		sh.module.Logger.Error("a publication cannot be decrypted, and goes to no more subscribers", "topic", encrypted.Topic.String(), "error", err)
 	}
 	return true
 }
@@ -165,7 +165,7 @@ func (sh *Shard) stepFanout() (more bool, number uint64, encrypted *fanout) {
 	number = sh.fanouts[0].n
 	key := fanoutKey(sh.ID, number)
 	sh.FlushAppended()
-	value, ok, err := sh.engine.Store.Get(nil, key)
+	value, ok, err := sh.module.Store.Get(nil, key)
 	if err == nil && !ok {
 		err = fmt.Errorf("a publication that is being spread has no record")
 	}
@@ -174,7 +174,7 @@ func (sh *Shard) stepFanout() (more bool, number uint64, encrypted *fanout) {
 		f.Record, err = publication.Decode(value)
 	}
 	if err != nil {
-		sh.engine.Fatal(err)
+		sh.module.Fatal(err)
 		return false, 0, nil
 	}
 	if f.P.Encrypted() {
@@ -187,7 +187,7 @@ func (sh *Shard) stepFanout() (more bool, number uint64, encrypted *fanout) {
 	f.reached = reached
 	first, err := sh.readAlreadyDelivered(number)
 	if err != nil {
-		sh.engine.Fatal(err)
+		sh.module.Fatal(err)
 		return false, 0, nil
 	}
 	if sh.enqueueStep(f, deferredStep, first) {
@@ -202,7 +202,7 @@ func (sh *Shard) stepFanout() (more bool, number uint64, encrypted *fanout) {
 	sh.Commit(false)
 	if p := sh.publishedEvent(f, known); p != nil && known {
 		p.Later, p.What = true, nil
-		sh.Emit(&publishedEvent{sh.engine.options.Published, p})
+		sh.Emit(&publishedEvent{sh.module.options.Published, p})
 	}
 	return true, 0, nil
 }
@@ -233,7 +233,7 @@ func alreadyDeliveredKey(shard uint16, n uint64) []byte {
 // readAlreadyDelivered reads the subscriptions that got a publication with the publish; nil if
 // there is no such list.
 func (sh *Shard) readAlreadyDelivered(n uint64) (map[uint64]struct{}, error) {
-	value, ok, err := sh.engine.Store.Get(nil, alreadyDeliveredKey(sh.ID, n))
+	value, ok, err := sh.module.Store.Get(nil, alreadyDeliveredKey(sh.ID, n))
 	if err != nil || !ok {
 		return nil, err
 	}
@@ -243,7 +243,7 @@ func (sh *Shard) readAlreadyDelivered(n uint64) (map[uint64]struct{}, error) {
 // loadFanouts finds the fan-outs that the last process has not finished.
 func (sh *Shard) loadFanouts() error {
 	var failed error
-	err := store.Each(sh.engine.Store, keyspace.Prefix(fanoutPrefix(sh.ID)), func(key, value []byte) bool {
+	err := store.Each(sh.module.Store, keyspace.Prefix(fanoutPrefix(sh.ID)), func(key, value []byte) bool {
 		var f publication.Record
 		if f, failed = publication.Decode(value); failed == nil {
 			sh.nextFan = binary.BigEndian.Uint64(key[3:]) - 1

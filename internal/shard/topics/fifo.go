@@ -59,7 +59,7 @@ func sequenceKey(shard uint16, inc layout.Incarnation) []byte {
 // loadFIFOStates reads the states of FIFO topics.
 func (sh *Shard) loadFIFOStates() error {
 	var failed error
-	err := store.Each(sh.engine.Store, keyspace.Prefix(sequencePrefix(sh.ID)), func(key, value []byte) bool {
+	err := store.Each(sh.module.Store, keyspace.Prefix(sequencePrefix(sh.ID)), func(key, value []byte) bool {
 		if len(key) != 3+8 || len(value) != 8 {
 			failed = fmt.Errorf("a FIFO topic has the unreadable record %q", key)
 			return false

@@ -82,7 +82,7 @@ func (sh *Shard) target(sub *topic.Subscription) target {
 	t, ok := sh.targets[sub]
 	// An outbound data protection policy is applied to each delivery from the backlog.
 	if !ok && sub.Protocol == topic.SQS && !sub.Topic().Protection.Outbound() {
-		t.to = sh.engine.Queues.ShardOf(queueOf(sub))
+		t.to = sh.module.Queues.ShardOf(queueOf(sub))
 		sh.targets[sub] = t
 	}
 	return t
@@ -213,7 +213,7 @@ func (sh *Shard) publishInOneCommit(tx *kernel.Tx, fs []fanout) (c *journal.Comm
 		return nil, 0
 	}
 	fs = fs[:p.publications]
-	if e := sh.engine; e.options.Render == nil || e.TwoStep || !p.immediate {
+	if e := sh.module; e.options.Render == nil || e.TwoStep || !p.immediate {
 		sh.admit(fs)
 		now := sh.Now()
 		for _, d := range p.deliveries {
@@ -226,7 +226,7 @@ func (sh *Shard) publishInOneCommit(tx *kernel.Tx, fs []fanout) (c *journal.Comm
 	}
 	generation := sh.Generation.Load()
 	alone := tx.Shards
-	if _, always := sh.engine.Encrypting(); always {
+	if _, always := sh.module.Encrypting(); always {
 		tx.WidenAfter(p.shards, sh.renderer(fs, p))
 	} else {
 		tx.Widen(p.shards)
@@ -269,7 +269,7 @@ func (sh *Shard) publishImmediate(tx *kernel.Tx, fs []fanout, p plan, generation
 	w.release(fs)
 	sh.deferFanout(fs, p)
 	c = tx.Commit()
-	sh.engine.Finished.AddImmediate(len(p.deliveries), p.made, now)
+	sh.module.Finished.AddImmediate(len(p.deliveries), p.made, now)
 	return c, len(fs)
 }
 
@@ -349,12 +349,12 @@ func (w *immediateWriter) open(d *planned) *queues.Queue {
 			return nil
 		}
 	}
-	encrypted, managed := w.from.engine.Encrypted(qs)
+	encrypted, managed := w.from.module.Encrypted(qs)
 	if encrypted && !managed { // no KMS request under a lock
 		return nil
 	}
 	w.encrypted = encrypted
-	if w.from.engine.Injected(qs.ARN) != nil || qs.Admits(d.f.Topic, w.now) != nil || qs.CheckQuota(d.f.Topic) != nil {
+	if w.from.module.Injected(qs.ARN) != nil || qs.Admits(d.f.Topic, w.now) != nil || qs.CheckQuota(d.f.Topic) != nil {
 		return nil
 	}
 	return qs
@@ -365,7 +365,7 @@ func (w *immediateWriter) put(d *planned) bool {
 	if w.written > fanoutBytes { // the rendered messages are so large that the commit might exceed its limit
 		return false
 	}
-	e, f, sub, qs, raw := w.from.engine, d.f, d.sub, w.queue, &d.f.raw
+	e, f, sub, qs, raw := w.from.module, d.f, d.sub, w.queue, &d.f.raw
 	fifo := qs.ARN.FIFO()
 	known := raw.record != nil && raw.fifo == fifo && raw.encrypted == w.encrypted && sub.Raw && f.Shared(sub)
 	n := f.Unaddressed() // without the fields that differ between subscriptions

@@ -161,7 +161,7 @@ func (sh *Shard) fanOutAll(tx *kernel.Tx, t arn.ARN, calls []*call) (fs []fanout
 	if !ok {
 		return nil, nil, topic.ErrNoTopic
 	}
-	if possible, _ := sh.engine.Encrypting(); !possible {
+	if possible, _ := sh.module.Encrypting(); !possible {
 		if err := key.Find(t, found.Key()); err != nil {
 			return nil, nil, err
 		}

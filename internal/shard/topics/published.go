@@ -53,7 +53,7 @@ func (p *publishedEvent) Emit() { p.emit(p.what) }
 // publishedEvent makes the event of a committed publication; nil without a listener, or for a
 // duplicate. The shard's lock is held.
 func (sh *Shard) publishedEvent(f *fanout, done bool) *Published {
-	if sh.engine.options.Published == nil || f.result.Duplicate {
+	if sh.module.options.Published == nil || f.result.Duplicate {
 		return nil
 	}
 	p := &Published{

@@ -87,7 +87,7 @@ func (sh *Shard) dropReplay(inc layout.Incarnation) {
 func (sh *Shard) loadReplays() (err error) {
 	sh.Topics.Replays(func(sub *topic.Subscription) {
 		inc := layout.Incarnation(sub.Incarnation)
-		value, ok, e := sh.engine.Store.Get(nil, replayKey(sh.ID, inc))
+		value, ok, e := sh.module.Store.Get(nil, replayKey(sh.ID, inc))
 		if e == nil && (!ok || len(value) != ArchivePlaceSize) {
 			e = fmt.Errorf("the replay of %s has no place in the archive", sub.ARN)
 		}
@@ -127,12 +127,12 @@ func (sh *Shard) enqueueReplay(r *pendingReplay) {
 		return
 	}
 	sh.replaying = true
-	sh.engine.InSteps(sh.replayOnce)
+	sh.module.InSteps(sh.replayOnce)
 }
 
 // enqueueReplayLater schedules the next step of a replay after replayWait.
 func (sh *Shard) enqueueReplayLater(r *pendingReplay) {
-	sh.engine.Clock.AfterFunc(replayWait, func() {
+	sh.module.Clock.AfterFunc(replayWait, func() {
 		sh.View(func() {
 			if !sh.Closed && sh.replays[r.incarnation] == r {
 				sh.enqueueReplay(r)
@@ -154,9 +154,9 @@ func (sh *Shard) replayOnce() (more bool) {
 		return more
 	}
 	part.found = slices.DeleteFunc(part.found, func(f *fanout) bool {
-		err := f.Open(sh.engine.OpenWaiting)
+		err := f.Open(sh.module.OpenWaiting)
 		if err != nil {
-			sh.engine.Logger.Error("a message of an archive cannot be decrypted, and is left out of a replay",
+			sh.module.Logger.Error("a message of an archive cannot be decrypted, and is left out of a replay",
 				"topic", f.Topic.String(), "message", f.P.ID.String(), "error", err)
 		}
 		return err != nil
@@ -200,7 +200,7 @@ func (sh *Shard) nextReplay() (part *archivePart, more bool) {
 	if qs := sh.BacklogOf(sub); qs != nil && qs.Machine.Len() > replayAhead {
 		return nil, true // it continues when these are delivered
 	}
-	if sh.engine.Full() {
+	if sh.module.Full() {
 		sh.enqueueReplayLater(r)
 		return nil, true
 	}
@@ -254,7 +254,7 @@ func (sh *Shard) nextOfArchive(r *pendingReplay, sub *topic.Subscription) *archi
 	part := &archivePart{replay: r, from: r.next, next: r.next, over: true, end: sh.fifoState(t).next}
 	n, size := 0, 0
 	var failed error
-	err := store.Each(sh.engine.Store, span, func(key, value []byte) bool {
+	err := store.Each(sh.module.Store, span, func(key, value []byte) bool {
 		at := archivePlaceOf(key)
 		if end := sub.Replay.End; !end.IsZero() && at.sent > end.UnixMilli() {
 			return false
@@ -274,7 +274,7 @@ func (sh *Shard) nextOfArchive(r *pendingReplay, sub *topic.Subscription) *archi
 		return true
 	})
 	if err = cmp.Or(failed, err); err != nil {
-		sh.engine.Fatal(err)
+		sh.module.Fatal(err)
 	}
 	return part
 }

@@ -250,7 +250,7 @@ func (sh *Shard) notify(sub *topic.Subscription, kind message.NoticeKind, token 
 			Token: token, SignatureVersion: signatureVersion(sub.Topic()),
 		},
 	}
-	if err := sh.engine.EncryptWaiting(sub.Topic().ARN, "", nil, arn.ARN{}, &m); err != nil {
+	if err := sh.module.EncryptWaiting(sub.Topic().ARN, "", nil, arn.ARN{}, &m); err != nil {
 		panic(err) // encryption with the store's own key fails only without randomness
 	}
 	sh.Accept(sh.OpenBacklog(sub), now, queue.Arrival{Message: &m, Sent: now, Due: due.UnixMilli()})
@@ -411,7 +411,7 @@ func copies(page []*topic.Subscription) []topic.Subscription {
 func (sh *Shard) loadTopics() error {
 	for _, tag := range [...]byte{keyspace.Topics, keyspace.Subscriptions} {
 		var failed error
-		err := store.Each(sh.engine.Store, keyspace.Prefix(keyspace.Shard(sh.ID, tag)), func(key, value []byte) bool {
+		err := store.Each(sh.module.Store, keyspace.Prefix(keyspace.Shard(sh.ID, tag)), func(key, value []byte) bool {
 			failed = sh.Topics.Load(key, value)
 			return failed == nil
 		})
@@ -423,7 +423,7 @@ func (sh *Shard) loadTopics() error {
 		return err
 	}
 	for t := range sh.Topics.All() {
-		sh.engine.Accounts.Of(t.ARN.Account).LoadTopic()
+		sh.module.Accounts.Of(t.ARN.Account).LoadTopic()
 	}
 	for sub := range sh.Topics.AllDeliverable() {
 		if _, ok := sh.Counters[layout.Incarnation(sub.Incarnation)]; ok {
@@ -465,7 +465,7 @@ type Topics struct {
 // Shard is the module's part in a shard.
 type Shard struct {
 	*backlog.Shard
-	engine *Topics
+	module *Topics
 	// topicPolicies are the policies that were used, by topic.
 	topicPolicies map[arn.ARN]compiledPolicy
 
@@ -498,7 +498,7 @@ func New(below *backlog.Backlogs, o Options) *Topics {
 	e := &Topics{Backlogs: below, options: o}
 	for id, sh := range below.Shards {
 		s := &Shard{
-			Shard: sh, engine: e, fanningOut: map[arn.ARN]int{}, reached: map[uint64]topic.Reached{},
+			Shard: sh, module: e, fanningOut: map[arn.ARN]int{}, reached: map[uint64]topic.Reached{},
 			fifoStates: map[layout.Incarnation]*fifoState{}, replays: map[layout.Incarnation]*pendingReplay{}, targets: map[*topic.Subscription]target{},
 		}
 		s.publishers.Bounds = coalesce.Bounds{Publications: maxCoalesced, Deliveries: fanoutStep, Bytes: fanoutBytes}
@@ -521,7 +521,7 @@ func (l lifecycle) Load() error {
 	if err := cmp.Or(sh.loadTopics(), sh.loadFIFOStates(), sh.loadArchives()); err != nil {
 		return err
 	}
-	return cmp.Or(sh.loadFanouts(), sh.loadReplays(), sh.engine.confirmations.Load(sh.engine.Store, sh.ID))
+	return cmp.Or(sh.loadFanouts(), sh.loadReplays(), sh.module.confirmations.Load(sh.module.Store, sh.ID))
 }
 
 func (l lifecycle) Resume() {

@@ -121,7 +121,7 @@ func (sh *Shard) writeMove(t *runningMove) {
 // loadMoves reads the tasks of the shard's queues.
 func (sh *Shard) loadMoves() error {
 	var failed error
-	err := store.Each(sh.engine.Store, keyspace.Prefix(movePrefix(sh.ID)), func(key, value []byte) bool {
+	err := store.Each(sh.module.Store, keyspace.Prefix(movePrefix(sh.ID)), func(key, value []byte) bool {
 		t := &runningMove{Number: layout.KeySequence(key)}
 		var parts [3]string
 		rest := string(key[3 : len(key)-8])

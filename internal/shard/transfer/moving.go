@@ -28,15 +28,15 @@ func (sh *Shard) workOn(t *runningMove) {
 	}
 	t.stop()
 	t.Working = true
-	sh.engine.GoBackground(func() { sh.engine.carry(sh, t) })
+	sh.module.GoBackground(func() { sh.module.carry(sh, t) })
 }
 
 // workAt continues a task at a time.
 func (sh *Shard) workAt(t *runningMove, at int64) {
 	t.stop()
-	wait := max(time.UnixMilli(at).Sub(sh.engine.Clock.Now()), 0)
+	wait := max(time.UnixMilli(at).Sub(sh.module.Clock.Now()), 0)
 	var timer clock.Timer
-	timer = sh.engine.Clock.AfterFunc(wait, func() {
+	timer = sh.module.Clock.AfterFunc(wait, func() {
 		sh.View(func() {
 			if t.timer == timer {
 				t.timer = nil
@@ -86,7 +86,7 @@ func (sh *Shard) nextStep(t *runningMove) (qs *queues.Queue, leases []queue.Leas
 
 func (sh *Shard) leaseStep(t *runningMove) (qs *queues.Queue, leases []queue.Lease) {
 	select {
-	case <-sh.engine.Stopping:
+	case <-sh.module.Stopping:
 		return nil, nil
 	default:
 	}
@@ -99,7 +99,7 @@ func (sh *Shard) leaseStep(t *runningMove) (qs *queues.Queue, leases []queue.Lea
 		sh.finishMove(t, MoveCancelled, "")
 		return nil, nil
 	}
-	if sh.engine.Injected(t.From) != nil {
+	if sh.module.Injected(t.From) != nil {
 		sh.retryMove(t, now)
 		return nil, nil
 	}
@@ -305,12 +305,12 @@ func (sh *Shard) resumeMoves() {
 	var earlier []*runningMove
 	for a := range sh.moves {
 		if t := sh.activeMove(a); t != nil {
-			t.held = sh.engine.Begin != nil
+			t.held = sh.module.Begin != nil
 			earlier = append(earlier, t)
 			sh.workOn(t)
 		}
 	}
-	if sh.engine.Begin == nil || len(earlier) == 0 {
+	if sh.module.Begin == nil || len(earlier) == 0 {
 		return
 	}
 	goOn := func() {
@@ -323,5 +323,5 @@ func (sh *Shard) resumeMoves() {
 			}
 		})
 	}
-	sh.engine.Begin(func() { sh.engine.GoBackground(goOn) }) // which may be at once, under the lock of the shard
+	sh.module.Begin(func() { sh.module.GoBackground(goOn) }) // which may be at once, under the lock of the shard
 }

@@ -62,7 +62,7 @@ func (sh *Shard) pickable(qs *queues.Queue, l queue.Lease) error {
 		return ErrPicked
 	}
 	sh.FlushAppended()
-	_, ok, err := sh.engine.Store.Get(nil, qs.Machine.Keys().Record(l.Lane, l.Sequence))
+	_, ok, err := sh.module.Store.Get(nil, qs.Machine.Keys().Record(l.Lane, l.Sequence))
 	if err == nil && !ok {
 		err = ErrNoMessage
 	}

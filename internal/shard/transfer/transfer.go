@@ -149,7 +149,7 @@ func (s queueSink) Arrived(dest arn.ARN, m *message.Message) {
 
 // take accepts a message into a queue of the shard.
 func (sh *Shard) take(in Incoming, source arn.ARN) error {
-	qs, err := sh.engine.SinkOf(in.To).Open(in.To)
+	qs, err := sh.module.SinkOf(in.To).Open(in.To)
 	if err != nil {
 		return err
 	}
@@ -178,7 +178,7 @@ func (sh *Shard) AckSource(qs *queues.Queue, l queue.Lease) {
 	sh.countMove(qs, l.Sequence)
 	// The caller has checked that it is there: it cannot fail.
 	_, _ = sh.DoAtomic(qs, sh.Now(), queue.Remove{Lane: l.Lane, Sequence: l.Sequence})
-	sh.engine.Removed(qs)
+	sh.module.Removed(qs)
 }
 
 // moveInTwoSteps is Move where the two shards do not share a commit.
@@ -244,7 +244,7 @@ func (sh *Shard) moveLater(qs *queues.Queue, moves []queue.Lease) {
 		return
 	}
 	qs.Dead = &queues.DeadLetters{Moves: moves}
-	sh.engine.GoBackground(func() { sh.engine.moveDeadLetters(sh, qs) })
+	sh.module.GoBackground(func() { sh.module.moveDeadLetters(sh, qs) })
 }
 
 // moveDeadLetters moves the messages of moveLater. If the dead-letter queue refuses a message
@@ -373,7 +373,7 @@ type Transfers struct {
 // Shard is the module's part in a shard.
 type Shard struct {
 	*queues.Shard
-	engine   *Transfers
+	module   *Transfers
 	accepted map[transferID]struct{}    // transfers that were accepted, and may not be removed at their source yet
 	moves    map[arn.ARN][]*runningMove // the latest move tasks of queues, oldest first
 }
@@ -385,7 +385,7 @@ func New(below *queues.Queues, twoStep bool) *Transfers {
 		Removed: func(*queues.Queue) {}, TakesOthers: func(arn.ARN) bool { return false },
 	}
 	for id, sh := range below.Shards {
-		s := &Shard{Shard: sh, engine: e}
+		s := &Shard{Shard: sh, module: e}
 		e.Shards[id] = s
 		sh.Add(lifecycle{sh: s})
 	}
@@ -404,14 +404,14 @@ type lifecycle struct {
 func (l lifecycle) Load() error {
 	sh := l.sh
 	sh.accepted = map[transferID]struct{}{}
-	err := store.Each(sh.engine.Store, keyspace.Prefix(transferPrefix(sh.ID)), func(key, _ []byte) bool {
+	err := store.Each(sh.module.Store, keyspace.Prefix(transferPrefix(sh.ID)), func(key, _ []byte) bool {
 		sh.accepted[decodeTransferKey(key)] = struct{}{}
 		return true
 	})
 	return cmp.Or(err, sh.loadMoves())
 }
 
-func (l lifecycle) Recover() error { return l.sh.engine.reconcileTransfers(l.sh) }
+func (l lifecycle) Recover() error { return l.sh.module.reconcileTransfers(l.sh) }
 
 func (l lifecycle) Resume() {
 	sh := l.sh

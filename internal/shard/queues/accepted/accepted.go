@@ -19,12 +19,12 @@ import (
 // Log is the deduplication log of a shard. Its methods are called in a command of the shard.
 type Log struct {
 	shard  *kernel.Shard
-	engine *kernel.Kernel
+	kernel *kernel.Kernel
 	from   int64 // buckets before this minute have been dropped
 }
 
 // New makes the log of a shard.
-func New(k *kernel.Kernel, sh *kernel.Shard) Log { return Log{shard: sh, engine: k} }
+func New(k *kernel.Kernel, sh *kernel.Shard) Log { return Log{shard: sh, kernel: k} }
 
 // Original is the message that was accepted first under a deduplication id.
 type Original struct {
@@ -65,7 +65,7 @@ func (l *Log) Load(scope layout.Incarnation, now int64) *dedup.Window {
 		bucket := key(l.shard.ID, m, scope, dedup.ID{})
 		bucket = bucket[:len(bucket)-len(dedup.ID{})]
 		n := 0
-		err := store.Each(l.engine.Store, keyspace.Prefix(bucket), func(key, _ []byte) bool {
+		err := store.Each(l.kernel.Store, keyspace.Prefix(bucket), func(key, _ []byte) bool {
 			if n++; n > maxLoaded {
 				w.Unknown(m)
 				return false
@@ -74,7 +74,7 @@ func (l *Log) Load(scope layout.Incarnation, now int64) *dedup.Window {
 			return true
 		})
 		if err != nil {
-			l.engine.Fatal(err)
+			l.kernel.Fatal(err)
 		}
 	}
 	return w
@@ -95,9 +95,9 @@ func (l *Log) Recall(w *dedup.Window, scope layout.Incarnation, now int64, id de
 }
 
 func (l *Log) read(minute int64, scope layout.Incarnation, now int64, id dedup.ID) Original {
-	value, ok, err := l.engine.Store.Get(nil, key(l.shard.ID, minute, scope, id))
+	value, ok, err := l.kernel.Store.Get(nil, key(l.shard.ID, minute, scope, id))
 	if err != nil {
-		l.engine.Fatal(err)
+		l.kernel.Fatal(err)
 	}
 	if ok && len(value) == recordSize && now-int64(binary.BigEndian.Uint64(value)) < dedup.Life {
 		return Original{ID: message.ID(value[16:]), Sequence: binary.BigEndian.Uint64(value[8:]), Found: true}

@@ -51,33 +51,33 @@ func (m *Module) Put(ctx context.Context, a arn.ARN, records []stream.Record) (i
 	var first uint64
 	var now int64
 	c, err := m.shard.Run(true, func(*kernel.Tx) error {
-		h, err := m.find(a)
+		buf, err := m.find(a)
 		if err != nil {
 			return err
 		}
-		if h.Number != s.Number { // it was deleted and created again meanwhile
+		if buf.Number != s.Number { // it was deleted and created again meanwhile
 			return stream.ErrNoStream.With(s.Name, s.Account)
 		}
-		if h.all.weight+size > m.options.MaxBytes {
+		if buf.all.weight+size > m.options.MaxBytes {
 			return stream.ErrFull
 		}
 		now = m.shard.Now()
-		if h.next == h.first || h.batch != nil && h.next == h.batch.To+1 {
-			h.oldest = now
+		if buf.next == buf.first || buf.batch != nil && buf.next == buf.batch.To+1 {
+			buf.oldest = now
 		}
-		first = h.next
+		first = buf.next
 		for i := range chunks {
 			if i > 0 {
 				m.shard.CommitPartial(true)
 			}
 			chunk := &chunks[i]
 			chunk.Arrival = now
-			m.shard.Batch.Set(numberKey(keyspace.FirehoseChunks, h.Number, h.next), chunk.Encode())
-			m.shard.Batch.Set(numberKey(keyspace.FirehoseRecords, h.Number, h.next), chunk.records)
-			h.next++
-			h.all.add(&chunk.Chunk)
+			m.shard.Batch.Set(numberKey(keyspace.FirehoseChunks, buf.Number, buf.next), chunk.Encode())
+			m.shard.Batch.Set(numberKey(keyspace.FirehoseRecords, buf.Number, buf.next), chunk.records)
+			buf.next++
+			buf.all.add(&chunk.Chunk)
 		}
-		m.schedule(h)
+		m.schedule(buf)
 		return nil
 	})
 	c.Wait()
@@ -91,14 +91,14 @@ func (m *Module) Put(ctx context.Context, a arn.ARN, records []stream.Record) (i
 // taking finds a stream for a put.
 func (m *Module) taking(a arn.ARN) (s *stream.Stream, err error) {
 	_, err = m.shard.Run(false, func(*kernel.Tx) error {
-		h, err := m.find(a)
+		buf, err := m.find(a)
 		if err == nil && m.fault != nil {
 			if err = m.fault(a); fault.KindOf(err) == fault.Throttled {
 				err = stream.ErrFull
 			}
 		}
 		if err == nil {
-			s = h.Stream
+			s = buf.Stream
 		}
 		return err
 	})
@@ -134,24 +134,24 @@ func recordIDs(number uint64, now int64, first uint64, records int) []string {
 }
 
 // schedule sets when a stream's next batch is due, in a transaction.
-func (m *Module) schedule(h *held) {
-	m.due.Remove(h)
-	if h.busy {
+func (m *Module) schedule(buf *buffer) {
+	m.due.Remove(buf)
+	if buf.busy {
 		return
 	}
-	pending := h.next > h.first
-	if h.batch != nil {
-		h.at = h.batch.Next
-	} else if size, interval := h.Hints(); pending {
-		h.at = h.oldest + interval.Milliseconds()
-		if m.enough(h.all, size) {
-			h.at = h.oldest
+	pending := buf.next > buf.first
+	if buf.batch != nil {
+		buf.at = buf.batch.Next
+	} else if size, interval := buf.Hints(); pending {
+		buf.at = buf.oldest + interval.Milliseconds()
+		if m.enough(buf.all, size) {
+			buf.at = buf.oldest
 		}
 	} else {
 		return
 	}
-	h.at = max(h.at, h.held)
-	m.due.Push(h)
+	buf.at = max(buf.at, buf.pausedUntil)
+	m.due.Push(buf)
 }
 
 // NextDue implements kernel.Lifecycle.
@@ -168,10 +168,10 @@ const ticked = 100
 // Tick implements kernel.Lifecycle: it starts the delivery of the streams that are due.
 func (m *Module) Tick(now int64) {
 	for n := 0; n < ticked && m.deliver != nil && len(m.due) > 0 && m.due[0].at <= now; n++ {
-		h := m.due[0]
-		m.due.Remove(h)
-		h.busy = true
-		of, deliver := stream.Instance{Stream: h.ARN(), Number: h.Number}, m.deliver
+		buf := m.due[0]
+		m.due.Remove(buf)
+		buf.busy = true
+		of, deliver := stream.Instance{Stream: buf.ARN(), Number: buf.Number}, m.deliver
 		m.kernel.GoBackground(func() { deliver(of) })
 	}
 }
@@ -199,9 +199,9 @@ func (m *Module) Next(t stream.Instance) (*stream.Stream, *stream.Batch, error) 
 		return s, b, nil
 	}
 	m.shard.View(func() {
-		if h := m.instance(t); h != nil {
-			h.busy, h.held = false, m.shard.Now()+unreadablePause.Milliseconds()
-			m.schedule(h)
+		if buf := m.instance(t); buf != nil {
+			buf.busy, buf.pausedUntil = false, m.shard.Now()+unreadablePause.Milliseconds()
+			m.schedule(buf)
 			m.shard.Arm()
 		}
 	})
@@ -212,9 +212,9 @@ func (m *Module) Next(t stream.Instance) (*stream.Stream, *stream.Batch, error) 
 const unreadablePause = 2 * time.Minute
 
 // instance finds a delivery stream, with the lock held; nil: it was deleted.
-func (m *Module) instance(t stream.Instance) *held {
-	if h := m.streams[t.Stream]; h != nil && h.Number == t.Number {
-		return h
+func (m *Module) instance(t stream.Instance) *buffer {
+	if buf := m.streams[t.Stream]; buf != nil && buf.Number == t.Number {
+		return buf
 	}
 	return nil
 }
@@ -224,19 +224,19 @@ func (m *Module) next(t stream.Instance) (*stream.Stream, *stream.Batch, error) 
 	var b *stream.Batch
 	var from, to uint64
 	_, _ = m.shard.Run(false, func(*kernel.Tx) error {
-		h := m.instance(t)
-		if h == nil {
+		buf := m.instance(t)
+		if buf == nil {
 			return nil
 		}
-		h.busy = false
-		m.schedule(h)
-		if h.place == sorted.Outside || h.at > m.shard.Now() || m.shard.Closed {
+		buf.busy = false
+		m.schedule(buf)
+		if buf.place == sorted.Outside || buf.at > m.shard.Now() || m.shard.Closed {
 			m.shard.Arm()
 			return nil
 		}
-		m.due.Remove(h)
-		h.busy = true
-		s, b, from, to = h.Stream, h.batch, h.first, h.next
+		m.due.Remove(buf)
+		buf.busy = true
+		s, b, from, to = buf.Stream, buf.batch, buf.first, buf.next
 		return nil
 	})
 	if s == nil || b != nil {
@@ -249,14 +249,14 @@ func (m *Module) next(t stream.Instance) (*stream.Stream, *stream.Batch, error) 
 	}
 	there := false
 	err = m.run(func() error {
-		if h := m.instance(t); h != nil {
+		if buf := m.instance(t); buf != nil {
 			there = true
 			formed.Begun = m.shard.Now()
-			h.batch, h.taken, h.oldest = &formed.Batch, formed.sum, formed.behind
-			if h.oldest == 0 && h.next > to {
-				h.oldest = formed.Begun // about the first that was added meanwhile
+			buf.batch, buf.taken, buf.oldest = &formed.Batch, formed.sum, formed.behind
+			if buf.oldest == 0 && buf.next > to {
+				buf.oldest = formed.Begun // about the first that was added meanwhile
 			}
-			m.shard.Batch.Set(numberKey(keyspace.FirehoseBatches, h.Number), h.batch.Encode())
+			m.shard.Batch.Set(numberKey(keyspace.FirehoseBatches, buf.Number), buf.batch.Encode())
 		}
 		return nil
 	})
@@ -347,9 +347,9 @@ func (m *Module) Read(s *stream.Stream, b *stream.Batch, f func(arrival int64, r
 // Save persists the progress of a batch's delivery.
 func (m *Module) Save(s *stream.Stream, b *stream.Batch) error {
 	return m.run(func() error {
-		if h := m.streams[s.ARN()]; h != nil && h.Number == s.Number && h.batch != nil && h.batch.ID == b.ID {
-			h.batch = b
-			m.shard.Batch.Set(numberKey(keyspace.FirehoseBatches, h.Number), b.Encode())
+		if buf := m.streams[s.ARN()]; buf != nil && buf.Number == s.Number && buf.batch != nil && buf.batch.ID == b.ID {
+			buf.batch = b
+			m.shard.Batch.Set(numberKey(keyspace.FirehoseBatches, buf.Number), b.Encode())
 		}
 		return nil
 	})
@@ -358,31 +358,17 @@ func (m *Module) Save(s *stream.Stream, b *stream.Batch) error {
 // Done removes a batch that was delivered, and its records.
 func (m *Module) Done(s *stream.Stream, b *stream.Batch) error {
 	return m.run(func() error {
-		h := m.streams[s.ARN()]
-		if h == nil || h.Number != s.Number || h.batch == nil || h.batch.ID != b.ID {
+		buf := m.streams[s.ARN()]
+		if buf == nil || buf.Number != s.Number || buf.batch == nil || buf.batch.ID != b.ID {
 			return nil
 		}
 		out := &m.shard.Batch
-		out.Delete(numberKey(keyspace.FirehoseBatches, h.Number))
-		out.DeleteRange(numberKey(keyspace.FirehoseChunks, h.Number, b.From), numberKey(keyspace.FirehoseChunks, h.Number, b.To+1))
-		out.DeleteRange(numberKey(keyspace.FirehoseRecords, h.Number, b.From), numberKey(keyspace.FirehoseRecords, h.Number, b.To+1))
-		h.all.weight -= h.taken.weight
-		h.all.data -= h.taken.data
-		h.batch, h.taken, h.first = nil, sum{}, b.To+1
+		out.Delete(numberKey(keyspace.FirehoseBatches, buf.Number))
+		out.DeleteRange(numberKey(keyspace.FirehoseChunks, buf.Number, b.From), numberKey(keyspace.FirehoseChunks, buf.Number, b.To+1))
+		out.DeleteRange(numberKey(keyspace.FirehoseRecords, buf.Number, b.From), numberKey(keyspace.FirehoseRecords, buf.Number, b.To+1))
+		buf.all.weight -= buf.taken.weight
+		buf.all.data -= buf.taken.data
+		buf.batch, buf.taken, buf.first = nil, sum{}, b.To+1
 		return nil
 	})
-}
-
-// Held is how many bytes of records a stream holds, and since when, in epoch milliseconds; 0: it
-// is empty.
-func (m *Module) Held(a arn.ARN) (bytes, since int64) {
-	m.shard.View(func() {
-		if h := m.streams[a]; h != nil && h.next > h.first {
-			bytes, since = h.all.weight, h.oldest
-			if h.batch != nil {
-				since = h.batch.Oldest
-			}
-		}
-	})
-	return bytes, since
 }

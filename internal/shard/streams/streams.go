@@ -42,17 +42,17 @@ type Module struct {
 	reader  journal.Reader
 	sealer  *seal.Sealer
 
-	streams map[arn.ARN]*held
+	streams map[arn.ARN]*buffer
 	owners  map[owner]*sorted.List[string] // the names of their streams
-	due     sorted.Heap[*held]             // streams with undelivered records that are not being delivered
+	due     sorted.Heap[*buffer]           // streams with undelivered records that are not being delivered
 	deliver func(stream.Instance)          // nil: before Start
 	fault   func(a arn.ARN) error          // the injected outage of a stream; nil: there are none
 }
 
 type owner struct{ account, region string }
 
-// held is a stream and the counts of its records.
-type held struct {
+// buffer is a stream with the counts of its undelivered records.
+type buffer struct {
 	*stream.Stream
 
 	first, next uint64 // of its chunks: [first, next)
@@ -61,16 +61,16 @@ type held struct {
 	oldest      int64  // when the first record that is in no batch was put, epoch milliseconds
 	batch       *stream.Batch
 	busy        bool  // its batch is being delivered
-	held        int64 // until when no delivery begins after a failure, epoch milliseconds
+	pausedUntil int64 // after a failure: no delivery begins before, epoch milliseconds
 	at          int64
 	place       int32
 }
 
 // Before implements sorted.Heap's elements.
-func (h *held) Before(o *held) bool { return h.at < o.at }
+func (buf *buffer) Before(o *buffer) bool { return buf.at < o.at }
 
 // Place implements sorted.Heap's elements.
-func (h *held) Place() *int32 { return &h.place }
+func (buf *buffer) Place() *int32 { return &buf.place }
 
 // usualMaxBytes is Options.MaxBytes unless given.
 const usualMaxBytes = 1 << 30
@@ -82,7 +82,7 @@ func New(k *kernel.Kernel, sealing *seal.Keys, o Options) *Module {
 	}
 	m := &Module{
 		kernel: k, options: o, shard: k.OwnShard(keyspace.FirehoseStream), sealer: sealing.Sealer("delivery streams"),
-		streams: map[arn.ARN]*held{}, owners: map[owner]*sorted.List[string]{},
+		streams: map[arn.ARN]*buffer{}, owners: map[owner]*sorted.List[string]{},
 	}
 	m.shard.Add(m)
 	return m
@@ -92,7 +92,7 @@ func New(k *kernel.Kernel, sealing *seal.Keys, o Options) *Module {
 func (m *Module) Load() error {
 	m.reader = m.shard.Log.Reader()
 	var unreadable error
-	numbers := map[uint64]*held{}
+	numbers := map[uint64]*buffer{}
 	err := store.Each(m.reader, keyspace.Prefix([]byte{keyspace.FirehoseSpace, keyspace.DeliveryStreams}), func(key, value []byte) bool {
 		s, err := stream.Decode(value)
 		if err != nil {
@@ -107,13 +107,13 @@ func (m *Module) Load() error {
 	}
 	err = store.Each(m.reader, keyspace.Prefix([]byte{keyspace.FirehoseSpace, keyspace.FirehoseBatches}), func(key, value []byte) bool {
 		b, err := stream.DecodeBatch(value)
-		h := numbers[numberOf(key, 0)]
+		buf := numbers[numberOf(key, 0)]
 		switch {
 		case err != nil:
 			unreadable = fmt.Errorf("batch of a delivery stream %q: %w", key, err)
 			return false
-		case h != nil:
-			h.batch = b
+		case buf != nil:
+			buf.batch = b
 		}
 		return true
 	})
@@ -121,29 +121,29 @@ func (m *Module) Load() error {
 		return err
 	}
 	err = store.Each(m.reader, keyspace.Prefix([]byte{keyspace.FirehoseSpace, keyspace.FirehoseChunks}), func(key, value []byte) bool {
-		h, sequence := numbers[numberOf(key, 0)], numberOf(key, 1)
-		if h == nil {
+		buf, sequence := numbers[numberOf(key, 0)], numberOf(key, 1)
+		if buf == nil {
 			return true
 		}
 		c, err := stream.DecodeChunk(value)
 		if err != nil { // it is removed with its batch
-			c = stream.Chunk{Arrival: h.Created.UnixMilli()}
+			c = stream.Chunk{Arrival: buf.Created.UnixMilli()}
 		}
-		if h.next == h.first {
-			h.first = sequence
+		if buf.next == buf.first {
+			buf.first = sequence
 		}
-		h.next = sequence + 1
-		h.all.add(&c)
-		if h.batch != nil && sequence <= h.batch.To {
-			h.taken.add(&c)
+		buf.next = sequence + 1
+		buf.all.add(&c)
+		if buf.batch != nil && sequence <= buf.batch.To {
+			buf.taken.add(&c)
 		}
-		if h.oldest == 0 && (h.batch == nil || sequence > h.batch.To) {
-			h.oldest = c.Arrival
+		if buf.oldest == 0 && (buf.batch == nil || sequence > buf.batch.To) {
+			buf.oldest = c.Arrival
 		}
 		return true
 	})
-	for _, h := range numbers {
-		m.schedule(h)
+	for _, buf := range numbers {
+		m.schedule(buf)
 	}
 	return err
 }
@@ -172,15 +172,15 @@ func (m *Module) enough(s sum, size int64) bool {
 // Resume implements kernel.Lifecycle.
 func (m *Module) Resume() { m.shard.Arm() }
 
-func (m *Module) add(s *stream.Stream) *held {
-	h := &held{Stream: s, place: sorted.Outside, first: 1, next: 1}
-	m.streams[s.ARN()] = h
+func (m *Module) add(s *stream.Stream) *buffer {
+	buf := &buffer{Stream: s, place: sorted.Outside, first: 1, next: 1}
+	m.streams[s.ARN()] = buf
 	of := owner{s.Account, s.Region}
 	if m.owners[of] == nil {
 		m.owners[of] = &sorted.List[string]{Compare: strings.Compare}
 	}
 	m.owners[of].Add(s.Name)
-	return h
+	return buf
 }
 
 func numberKey(kind byte, numbers ...uint64) []byte {
@@ -207,9 +207,9 @@ func (m *Module) run(command func() error) error {
 }
 
 // find finds a stream, in a transaction.
-func (m *Module) find(a arn.ARN) (*held, error) {
-	if h := m.streams[a]; h != nil {
-		return h, nil
+func (m *Module) find(a arn.ARN) (*buffer, error) {
+	if buf := m.streams[a]; buf != nil {
+		return buf, nil
 	}
 	name, _ := stream.NameOf(a)
 	return nil, stream.ErrNoStream.With(name, a.Account)
@@ -267,9 +267,9 @@ func (m *Module) put(s *stream.Stream) { m.shard.Batch.Set(streamKey(s), s.Encod
 // Find finds a stream, with stream.ErrNoStream if there is none.
 func (m *Module) Find(a arn.ARN) (s *stream.Stream, err error) {
 	err = m.run(func() error {
-		h, err := m.find(a)
+		buf, err := m.find(a)
 		if err == nil {
-			s = h.Stream
+			s = buf.Stream
 		}
 		return err
 	})
@@ -280,11 +280,11 @@ func (m *Module) Find(a arn.ARN) (s *stream.Stream, err error) {
 // Errors: stream.ErrNoStream, and the command's.
 func (m *Module) Change(a arn.ARN, key *string, command func(s *stream.Stream, now time.Time) error) error {
 	return m.run(func() error {
-		h, err := m.find(a)
+		buf, err := m.find(a)
 		if err != nil {
 			return err
 		}
-		next := h.Clone()
+		next := buf.Clone()
 		if err := command(next, clock.Time(m.shard.Now())); err != nil {
 			return err
 		}
@@ -295,8 +295,8 @@ func (m *Module) Change(a arn.ARN, key *string, command func(s *stream.Stream, n
 			return err
 		}
 		m.put(next)
-		h.Stream = next
-		m.schedule(h)
+		buf.Stream = next
+		m.schedule(buf)
 		return nil
 	})
 }
@@ -304,18 +304,18 @@ func (m *Module) Change(a arn.ARN, key *string, command func(s *stream.Stream, n
 // Delete removes a stream and its records.
 func (m *Module) Delete(a arn.ARN) error {
 	return m.run(func() error {
-		h, err := m.find(a)
+		buf, err := m.find(a)
 		if err != nil {
 			return err
 		}
-		m.due.Remove(h)
+		m.due.Remove(buf)
 		delete(m.streams, a)
-		m.owners[owner{h.Account, h.Region}].Remove(h.Name)
+		m.owners[owner{buf.Account, buf.Region}].Remove(buf.Name)
 		b := &m.shard.Batch
-		b.Delete(streamKey(h.Stream))
-		b.Delete(numberKey(keyspace.FirehoseBatches, h.Number))
-		b.DeleteRange(numberKey(keyspace.FirehoseChunks, h.Number), numberKey(keyspace.FirehoseChunks, h.Number+1))
-		b.DeleteRange(numberKey(keyspace.FirehoseRecords, h.Number), numberKey(keyspace.FirehoseRecords, h.Number+1))
+		b.Delete(streamKey(buf.Stream))
+		b.Delete(numberKey(keyspace.FirehoseBatches, buf.Number))
+		b.DeleteRange(numberKey(keyspace.FirehoseChunks, buf.Number), numberKey(keyspace.FirehoseChunks, buf.Number+1))
+		b.DeleteRange(numberKey(keyspace.FirehoseRecords, buf.Number), numberKey(keyspace.FirehoseRecords, buf.Number+1))
 		return nil
 	})
 }

@@ -121,12 +121,12 @@ func everything(t *testing.T) func(m *streams.Module) string {
 			if err != nil {
 				t.Fatal(err)
 			}
-			held, since := m.Held(name(n))
+			size, since := m.Buffered(name(n))
 			key, err := m.AccessKey(s)
 			if err != nil {
 				t.Fatal(err)
 			}
-			fmt.Fprintln(&out, n, s.Number, s.Version, s.Tags, key, held, since, read(t, m, s, &stream.Batch{To: 1 << 60}))
+			fmt.Fprintln(&out, n, s.Number, s.Version, s.Tags, key, size, since, read(t, m, s, &stream.Batch{To: 1 << 60}))
 		}
 		return out.String()
 	}
@@ -266,8 +266,8 @@ func TestBatches(t *testing.T) {
 			t.Fatalf("record %d is another one", i)
 		}
 	}
-	if held, since := m.Held(name("a")); held != 0 || since != 0 {
-		t.Errorf("%d bytes are held since %d", held, since)
+	if size, since := m.Buffered(name("a")); size != 0 || since != 0 {
+		t.Errorf("%d bytes are buffered since %d", size, since)
 	}
 }
 
@@ -415,9 +415,9 @@ func TestHeldAfterRestart(t *testing.T) {
 	}
 	_, first := next(t, m, "a")
 	put(t, m, "a", "2")
-	before, since := m.Held(name("a"))
+	before, since := m.Buffered(name("a"))
 	again := open(t, shardtest.JournalOf(t, disk, nil), keys, c, streams.Options{})
-	if bytes, at := again.Held(name("a")); bytes != before || at != since {
+	if bytes, at := again.Buffered(name("a")); bytes != before || at != since {
 		t.Errorf("%d bytes since %d, before %d since %d", bytes, at, before, since)
 	}
 	s, b := next(t, again, "a")
@@ -427,7 +427,7 @@ func TestHeldAfterRestart(t *testing.T) {
 	if err := again.Done(s, b); err != nil {
 		t.Fatal(err)
 	}
-	if bytes, _ := again.Held(name("a")); bytes != before/3 {
+	if bytes, _ := again.Buffered(name("a")); bytes != before/3 {
 		t.Errorf("%d bytes are left of %d, which were of three chunks", bytes, before)
 	}
 }
@@ -462,7 +462,7 @@ func TestInstances(t *testing.T) {
 	if s, b, err := m.Next(old); s != nil || b != nil || err != nil {
 		t.Errorf("the instance that was deleted goes on with %+v, %v", b, err)
 	}
-	if held, _ := m.Held(name("a")); held == 0 {
+	if size, _ := m.Buffered(name("a")); size == 0 {
 		t.Error("what the other one holds is gone")
 	}
 }
@@ -539,8 +539,8 @@ func TestDamagedChunk(t *testing.T) {
 	if err := m.Done(s, b); err != nil {
 		t.Fatal(err)
 	}
-	if held, since := m.Held(name("a")); held != 0 || since != 0 {
-		t.Errorf("%d bytes are held since %d", held, since)
+	if size, since := m.Buffered(name("a")); size != 0 || since != 0 {
+		t.Errorf("%d bytes are buffered since %d", size, since)
 	}
 }
 

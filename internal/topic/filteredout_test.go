@@ -68,10 +68,10 @@ func TestFilteredOutCounts(t *testing.T) {
 		for i, m := range messages {
 			message := func() *filter.Message { return filter.NewMessage(m.attributes, []byte(m.body)) }
 			var want [filter.Verdicts]int
-			for range s.Match(name, "", message(), func(_ *Subscription, v filter.Verdict) { want[v]++ }) {
+			for range matchEach(s, name, "", message(), func(_ *Subscription, v filter.Verdict) { want[v]++ }) {
 			}
 			var reached Reached
-			for sub := range s.Match(name, "", message(), nil) {
+			for sub := range s.Match(name, "", message()) {
 				reached.Add(sub)
 			}
 			if got := s.FilteredOut(name, message, reached); got != want {

@@ -201,7 +201,7 @@ func (w *world) run(d *datadriven.TestData, named map[string]arn.ARN) (string, e
 			}
 		}
 		var out []string
-		for s := range w.Match(topic, "", filter.NewMessage(attributes, []byte(input["body"])), func(s *Subscription, v filter.Verdict) {
+		for s := range matchEach(w.State, topic, "", filter.NewMessage(attributes, []byte(input["body"])), func(s *Subscription, v filter.Verdict) {
 			out = append(out, fmt.Sprintf("%s: filtered out, %v\n", s.ShownEndpoint(), v))
 		}) {
 			out = append(out, s.ShownEndpoint()+"\n")

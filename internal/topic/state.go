@@ -3,7 +3,6 @@ package topic
 import (
 	"cmp"
 	"iter"
-	"slices"
 	"strings"
 
 	"godwit.dev/godwit/internal/arn"
@@ -151,31 +150,15 @@ func (s *State) SubscriptionsByTopic(name arn.ARN, after string, limit int) (pag
 // subscription. The state must not change during the iteration. A topic that does not exist has
 // no subscriptions.
 //
-// filtered, if not nil, is called with each subscription that was filtered out, and the reason.
-// Then every subscription of the topic is checked. Without it the cost grows with the
-// subscriptions that match, and hardly with the others: see filter.Index.
-func (s *State) Match(name arn.ARN, after string, m *filter.Message, filtered func(*Subscription, filter.Verdict)) iter.Seq[*Subscription] {
+// The cost grows with the subscriptions that match, and hardly with the others: see filter.Index.
+func (s *State) Match(name arn.ARN, after string, m *filter.Message) iter.Seq[*Subscription] {
 	return func(yield func(*Subscription) bool) {
 		t, ok := s.topics[name]
 		if !ok {
 			return
 		}
-		behind := func(sub *Subscription) bool { return sub.ID() <= after }
-		candidates := t.index.Match(m, behind)
-		if filtered != nil {
-			candidates = slices.Values(t.subscriptions.From(behind))
-		}
-		for sub := range candidates {
-			if sub.Pending {
-				continue
-			}
-			if v := s.Verdict(sub, m); v != filter.Match {
-				if filtered != nil {
-					filtered(sub, v)
-				}
-				continue
-			}
-			if !yield(sub) {
+		for sub := range t.index.Match(m, func(sub *Subscription) bool { return sub.ID() <= after }) {
+			if !sub.Pending && s.Verdict(sub, m) == filter.Match && !yield(sub) {
 				return
 			}
 		}

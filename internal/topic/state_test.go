@@ -3,6 +3,7 @@ package topic
 import (
 	"bytes"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -244,7 +245,7 @@ func pages(s *State, at place, owned []*share) error {
 }
 
 // matches compares what the index of policies finds with what a check of every
-// subscription does, which is how Match reports those that it filtered out.
+// subscription does.
 func matches(s *State, t *Topic) error {
 	text := func(name, value string) filter.Attribute {
 		return filter.Attribute{Name: name, Type: "String", Value: value}
@@ -256,9 +257,9 @@ func matches(s *State, t *Topic) error {
 		filter.NewMessage([]filter.Attribute{{Name: "a", Type: "Number", Value: "1"}}, []byte(`{"a":"y","b":true}`)),
 	} {
 		filtered := 0
-		slow := slices.Collect(s.Match(t.ARN, "", m, func(*Subscription, filter.Verdict) { filtered++ }))
-		if fast := slices.Collect(s.Match(t.ARN, "", m, nil)); !slices.Equal(fast, slow) {
-			return fmt.Errorf("%v: the index finds %d subscriptions, a walk %d", t.ARN, len(fast), len(slow))
+		slow := slices.Collect(matchEach(s, t.ARN, "", m, func(*Subscription, filter.Verdict) { filtered++ }))
+		if fast := slices.Collect(s.Match(t.ARN, "", m)); !slices.Equal(fast, slow) {
+			return fmt.Errorf("%v: the index finds %d subscriptions, a check of each %d", t.ARN, len(fast), len(slow))
 		}
 		if len(slow)+filtered != t.Confirmed {
 			return fmt.Errorf("%v: %d pass and %d do not of %d", t.ARN, len(slow), filtered, t.Confirmed)
@@ -438,16 +439,21 @@ func TestMatchResumes(t *testing.T) {
 	}
 	mustSubscribe(t, w, Subscribe{Topic: topic, Protocol: "http", Endpoint: "http://pending.example"})
 
-	// By a walk that counts what is filtered out, and by the index.
+	// By a check of each that counts what is filtered out, and by the index.
 	for chunk := 1; chunk <= want+1; chunk++ {
 		m := filter.NewMessage([]filter.Attribute{{Name: "order-status", Type: "String", Value: "confirmed"}}, nil)
 		out := map[filter.Verdict]int{}
-		for _, filtered := range []func(*Subscription, filter.Verdict){func(_ *Subscription, v filter.Verdict) { out[v]++ }, nil} {
+		for _, match := range []func(after string) iter.Seq[*Subscription]{
+			func(after string) iter.Seq[*Subscription] {
+				return matchEach(w.State, topic, after, m, func(_ *Subscription, v filter.Verdict) { out[v]++ })
+			},
+			func(after string) iter.Seq[*Subscription] { return w.Match(topic, after, m) },
+		} {
 			reached := map[string]bool{}
 			after := ""
 			for {
 				n := 0
-				for sub := range w.Match(topic, after, m, filtered) {
+				for sub := range match(after) {
 					if sub.ID() <= after || reached[sub.ID()] || sub.Pending {
 						t.Fatalf("%s behind %s", sub.ID(), after)
 					}
@@ -467,7 +473,7 @@ func TestMatchResumes(t *testing.T) {
 			}
 		}
 	}
-	for range w.Match(arn.Topic(region, account, "none"), "", filter.NewMessage(nil, nil), nil) {
+	for range w.Match(arn.Topic(region, account, "none"), "", filter.NewMessage(nil, nil)) {
 		t.Fatal("a topic that is not there has a subscription")
 	}
 }
@@ -483,14 +489,14 @@ func TestMatchForgetsOldPolicies(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := policy != `{"b":["y"]}`
-		if got := len(slices.Collect(w.Match(topic, "", m, nil))) == 1; got != want {
+		if got := len(slices.Collect(w.Match(topic, "", m))) == 1; got != want {
 			t.Errorf("with %s: %v", policy, got)
 		}
 	}
 	if _, err := w.unsubscribe(sub.ARN, true, ""); err != nil {
 		t.Fatal(err)
 	}
-	for range w.Match(topic, "", m, nil) {
+	for range w.Match(topic, "", m) {
 		t.Error("found though it is gone")
 	}
 }

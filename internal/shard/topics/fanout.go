@@ -100,7 +100,7 @@ func (sh *Shard) fanoutDone() {
 // in first, which already have the message. more says that there are others.
 func (sh *Shard) enqueueStep(f *fanout, most int, first map[uint64]struct{}) (more bool) {
 	now, n, passed, size := sh.Now(), 0, 0, 0
-	for sub := range sh.Topics.Match(f.Topic, f.Cursor, f.Message(), nil) {
+	for sub := range sh.Topics.Match(f.Topic, f.Cursor, f.Message()) {
 		if n == most || passed == maxPassed || size > fanoutBytes {
 			return true
 		}

@@ -108,7 +108,7 @@ func (sh *Shard) plan(fs []fanout) plan {
 		f := &fs[i]
 		each, before, slowOnes := f.P.RecordSize(), len(p.deliveries), 0
 		f.reached, f.later, slow = topic.Reached{}, false, slow[:0]
-		for sub := range sh.Topics.Match(f.Topic, "", f.Message(), nil) {
+		for sub := range sh.Topics.Match(f.Topic, "", f.Message()) {
 			if f.later = p.full() || slowOnes == maxPassed; f.later {
 				break
 			}

@@ -95,17 +95,17 @@ func (sh *Shard) fanoutDone() {
 	sh.resumeReplays()
 }
 
-// enqueueStep makes one step of a fan-out: it puts the message into the backlogs of up to most
+// enqueueStep makes one step of a fan-out: it puts the message into the backlogs of up to limit
 // matching subscriptions after the cursor, and advances the cursor. It skips the subscriptions
-// in first, which already have the message. more says that there are others.
-func (sh *Shard) enqueueStep(f *fanout, most int, first map[uint64]struct{}) (more bool) {
+// in alreadyDelivered. more says that there are others.
+func (sh *Shard) enqueueStep(f *fanout, limit int, alreadyDelivered map[uint64]struct{}) (more bool) {
 	now, n, passed, size := sh.Now(), 0, 0, 0
 	for sub := range sh.Topics.Match(f.Topic, f.Cursor, f.Message()) {
-		if n == most || passed == maxPassed || size > fanoutBytes {
+		if n == limit || passed == maxPassed || size > fanoutBytes {
 			return true
 		}
 		f.Cursor = sub.ID()
-		_, has := first[sub.Incarnation]
+		_, has := alreadyDelivered[sub.Incarnation]
 		if has || sub.Incarnation > f.Incarnation || !sub.Wants(f.Sequence) {
 			passed++ // or it subscribed after the publish, or its replay delivers the message
 			continue
@@ -185,12 +185,12 @@ func (sh *Shard) stepFanout() (more bool, number uint64, encrypted *fanout) {
 	}
 	reached, known := sh.reached[number] // not known of a fan-out that a restart interrupted
 	f.reached = reached
-	first, err := sh.readAlreadyDelivered(number)
+	alreadyDelivered, err := sh.readAlreadyDelivered(number)
 	if err != nil {
 		sh.module.Fatal(err)
 		return false, 0, nil
 	}
-	if sh.enqueueStep(f, deferredStep, first) {
+	if sh.enqueueStep(f, deferredStep, alreadyDelivered) {
 		sh.Batch.Set(key, f.Encode())
 		if known {
 			sh.reached[number] = f.reached
@@ -198,7 +198,7 @@ func (sh *Shard) stepFanout() (more bool, number uint64, encrypted *fanout) {
 		sh.Commit(false)
 		return true, 0, nil
 	}
-	sh.endFanout(number, first != nil)
+	sh.endFanout(number, alreadyDelivered != nil)
 	sh.Commit(false)
 	if p := sh.publishedEvent(f, known); p != nil && known {
 		p.Later, p.What = true, nil

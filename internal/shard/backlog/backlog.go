@@ -92,9 +92,9 @@ func (e *Backlogs) ready(qs *queues.Queue) {
 	}
 }
 
-// topicFIFO reports that the queue is the backlog of a FIFO topic's subscription.
-func topicFIFO(qs *queues.Queue) bool {
-	t, _, ok := qs.ARN.SplitSubscription()
+// ofFIFOTopic reports that a subscription is of a FIFO topic.
+func ofFIFOTopic(sub arn.ARN) bool {
+	t, _, ok := sub.SplitSubscription()
 	return ok && t.FIFO()
 }
 
@@ -108,10 +108,8 @@ func (sh *Shard) OpenBacklog(sub *topic.Subscription) *queues.Queue {
 	inc := layout.Incarnation(sub.Incarnation)
 	qs, ok := sh.Backlogs[inc]
 	if !ok {
-		qs = &queues.Queue{Shard: sh.OfQueues(), ARN: sub.ARN, Incarnation: inc, Owner: sub.Topic(), Backlog: true, Consumption: queues.Consumption{Paused: sub.Paused()}}
-		kind := queue.Kind{Backlog: true, FIFO: topicFIFO(qs)}
-		qs.Machine = *queue.New(layout.NewKeys(sh.ID, inc), queue.Config{}, kind)
-		sh.Backlogs[inc] = qs
+		qs = sh.AddBacklog(sub.ARN, inc, ofFIFOTopic(sub.ARN))
+		qs.Owner, qs.Consumption.Paused = sub.Topic(), sub.Paused()
 	}
 	return qs
 }

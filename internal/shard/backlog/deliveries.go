@@ -164,7 +164,7 @@ func (e *Backlogs) stateOf(qs *queues.Queue, name DeliveryID) (p layout.State, l
 		return p, true, nil
 	}
 	keys := qs.Machine.Keys()
-	if topicFIFO(qs) {
+	if ofFIFOTopic(qs.ARN) {
 		p, err = e.peekGrouped(keys, bytes.Clone(keys.Record(name.Lane, name.Sequence)))
 		return p, false, err
 	}
@@ -206,7 +206,7 @@ func (e *Backlogs) deliveryAt(qs *queues.Queue, p layout.State, leased bool) (in
 
 func (e *Backlogs) pendingDeliveries(sh *Shard, qs *queues.Queue, from DeliveryPlace, until DeliveryStage, limit int) (infos []DeliveryInfo, more *DeliveryPlace, err error) {
 	sh.FlushAppended()
-	keys, fifo := qs.Machine.Keys(), topicFIFO(qs)
+	keys, fifo := qs.Machine.Keys(), ofFIFOTopic(qs.ARN)
 	add := func(p layout.State, leased bool) error {
 		info, found, err := e.deliveryAt(qs, p, leased)
 		if found {

@@ -106,7 +106,7 @@ func (e *Backlogs) Backlog(ctx context.Context, sub arn.ARN) (info BacklogInfo, 
 		info.Due, info.Waiting, info.InFlight = c.Visible, c.Delayed, c.InFlight
 		sh.FlushAppended()
 		low = qs.Consumption.Low
-		if topicFIFO(qs) {
+		if ofFIFOTopic(qs.ARN) {
 			for _, l := range qs.Machine.Leases() {
 				if leased == 0 || l.Sent < leased {
 					leased = l.Sent
@@ -252,7 +252,7 @@ func (e *Backlogs) RetryAllNow(ctx context.Context, sub arn.ARN) (n int, err err
 				began, last.Due = now, now+1
 			}
 			span := keys.DueFrom(last.Due, last.Sequence)
-			if topicFIFO(qs) {
+			if ofFIFOTopic(qs.ARN) {
 				span = keys.HeldFrom(last.Lane, last.Sequence)
 			}
 			var found []layout.State
@@ -270,7 +270,7 @@ func (e *Backlogs) RetryAllNow(ctx context.Context, sub arn.ARN) (n int, err err
 				}
 				if p.Due > now && p.Received <= began { // else it was attempted since
 					found = append(found, p)
-					if !topicFIFO(qs) {
+					if !ofFIFOTopic(qs.ARN) {
 						values = append(values, bytes.Clone(value))
 					}
 				}
@@ -316,7 +316,7 @@ func (e *Backlogs) Next(ctx context.Context, w *Waiting) (ids []string, err erro
 	for more := true; more && len(ids) == 0 && err == nil; {
 		more = false
 		err = e.withBacklog(w.Subscription, func(_ *Shard, _ *topic.Subscription, qs *queues.Queue) error {
-			fifo := topicFIFO(qs) // its deliveries are listed by group
+			fifo := ofFIFOTopic(qs.ARN) // its deliveries are listed by group
 			if !w.begun {
 				w.begun, w.below, w.fresh = true, qs.Machine.NextSequence(), fifo
 			}

@@ -60,9 +60,7 @@ func (sh *Shard) openEvents(f *function.Function) *queues.Queue {
 	inc := layout.Incarnation(f.Incarnation)
 	qs, ok := sh.Backlogs[inc]
 	if !ok {
-		qs = &queues.Queue{Shard: sh.OfQueues(), ARN: f.ARN, Incarnation: inc, Backlog: true}
-		qs.Machine = *queue.New(layout.NewKeys(sh.ID, inc), queue.Config{}, queue.Kind{Backlog: true})
-		sh.Backlogs[inc] = qs
+		qs = sh.AddBacklog(f.ARN, inc, false)
 	}
 	return qs
 }

@@ -8,7 +8,6 @@ import (
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/queue"
 	"godwit.dev/godwit/internal/queue/attribute"
-	"godwit.dev/godwit/internal/queue/layout"
 	"godwit.dev/godwit/internal/shard/queues/queuepolicy"
 )
 
@@ -119,9 +118,7 @@ func (sh *Shard) unpark(a arn.ARN) (*Queue, bool) {
 		sh.module.Fatal(fmt.Errorf("queue %s: %w", a, err))
 		return nil, false
 	}
-	qs := &Queue{Shard: sh, ARN: a.Own(), Incarnation: record.Incarnation, Record: record}
-	qs.loadPolicy()
-	qs.Machine = *queue.New(layout.NewKeys(sh.ID, record.Incarnation), cfg, queue.Kind{FIFO: a.FIFO()})
+	qs, _ := sh.queueOf(a.Own(), record, cfg)
 	qs.Machine.ContinueAt(next)
 	qs.lastCommand = sh.CommandCount
 	sh.parked.Delete(key)

@@ -43,7 +43,7 @@ func (e *Queues) PurgeQueue(ctx context.Context, a arn.ARN) error {
 		waiters := old.waiters
 		old.waiters = waiterList{}
 		sh.Drop(old)
-		qs := sh.newQueue(a, &record, old.Machine.Config())
+		qs := sh.addQueue(a, &record, old.Machine.Config())
 		qs.Machine.ContinueAt(old.Machine.NextSequence())
 		qs.waiters = waiters
 		for w := waiters.first; w != nil; w = w.next {

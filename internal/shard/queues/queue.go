@@ -200,6 +200,27 @@ type Queue struct {
 	reported reported
 }
 
+// newQueue makes a queue or backlog without messages.
+func (sh *Shard) newQueue(a arn.ARN, inc layout.Incarnation, cfg queue.Config, kind queue.Kind) *Queue {
+	qs := &Queue{Shard: sh, ARN: a, Incarnation: inc, Backlog: kind.Backlog}
+	qs.Machine = *queue.New(layout.NewKeys(sh.ID, inc), cfg, kind)
+	return qs
+}
+
+// queueOf makes the queue of a record; without its policy if policyRead is false.
+func (sh *Shard) queueOf(a arn.ARN, r *QueueRecord, cfg queue.Config) (qs *Queue, policyRead bool) {
+	qs = sh.newQueue(a, r.Incarnation, cfg, queue.Kind{FIFO: a.FIFO()})
+	qs.Record = r
+	return qs, qs.loadPolicy()
+}
+
+// AddBacklog makes the backlog of a subscription or function; fifo is that of a FIFO topic.
+func (sh *Shard) AddBacklog(of arn.ARN, inc layout.Incarnation, fifo bool) *Queue {
+	qs := sh.newQueue(of, inc, queue.Config{}, queue.Kind{Backlog: true, FIFO: fifo})
+	sh.Backlogs[inc] = qs
+	return qs
+}
+
 // reported are the values that were reported last, to report changes only.
 type reported struct {
 	saved   queue.Saved    // to the store: the counters

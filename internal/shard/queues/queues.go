@@ -114,7 +114,7 @@ func (e *Queues) CreateQueue(ctx context.Context, spec QueueSpec) error {
 			return err
 		}
 		sh.Meta.Incarnation++
-		qs := sh.newQueue(spec.ARN.Own(), &QueueRecord{
+		qs := sh.addQueue(spec.ARN.Own(), &QueueRecord{
 			Incarnation: layout.Incarnation(sh.Meta.Incarnation),
 			Origin:      message.NewOrigin(spec.ARN.String(), sh.Meta.Incarnation),
 			Attributes:  compactClone(spec.Attributes), Tags: compactClone(spec.Tags), Created: now, Modified: now,
@@ -138,10 +138,9 @@ func compactClone(m map[string]string) map[string]string {
 	return kept
 }
 
-func (sh *Shard) newQueue(a arn.ARN, r *QueueRecord, cfg queue.Config) *Queue {
-	qs := &Queue{Shard: sh, ARN: a, Incarnation: r.Incarnation, Record: r}
-	qs.loadPolicy()
-	qs.Machine = *queue.New(layout.NewKeys(sh.ID, r.Incarnation), cfg, queue.Kind{FIFO: a.FIFO()})
+// addQueue adds a queue without messages, as part of the command.
+func (sh *Shard) addQueue(a arn.ARN, r *QueueRecord, cfg queue.Config) *Queue {
+	qs, _ := sh.queueOf(a, r, cfg)
 	sh.loaded[a] = qs
 	sh.linkDeadLetter(a, arn.ARN{}, cfg.DeadLetter)
 	sh.Touch(qs)
@@ -383,11 +382,10 @@ func (sh *Shard) loadQueues() error {
 			failed = fmt.Errorf("queue %s: %w", a, err)
 			return false
 		}
-		qs := &Queue{Shard: sh, ARN: a, Incarnation: record.Incarnation, Record: record}
-		if !qs.loadPolicy() {
+		qs, policyRead := sh.queueOf(a, record, cfg)
+		if !policyRead {
 			sh.module.Logger.Warn("a queue's policy cannot be read; it denies all deliveries of topics until it is set anew", "queue", a.String())
 		}
-		qs.Machine = *queue.New(layout.NewKeys(sh.ID, record.Incarnation), cfg, queue.Kind{FIFO: a.FIFO()})
 		sh.linkDeadLetter(a, arn.ARN{}, cfg.DeadLetter)
 		sh.module.Accounts.Of(a.Account).LoadQueue()
 		if failed = sh.LoadMachine(qs); failed == nil && qs.Machine.Hibernate() {

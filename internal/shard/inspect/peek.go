@@ -226,11 +226,11 @@ func (sc *scan) all(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	walk := &walk{it: it}
-	err = sc.walk(ctx, func() (candidate, bool) {
-		for walk.next() {
-			if walk.place.Sequence >= sc.q.Since || walk.seek(sc.t.keys.Record(walk.place.Lane, sc.q.Since)) && walk.place.Sequence >= sc.q.Since {
-				return walk.candidate(), true
+	lanes := &laneIterator{it: it}
+	err = sc.collect(ctx, func() (candidate, bool) {
+		for lanes.next() {
+			if lanes.place.Sequence >= sc.q.Since || lanes.seek(sc.t.keys.Record(lanes.place.Lane, sc.q.Since)) && lanes.place.Sequence >= sc.q.Since {
+				return lanes.candidate(), true
 			}
 		}
 		return candidate{}, false
@@ -240,10 +240,10 @@ func (sc *scan) all(ctx context.Context) error {
 
 // ungrouped scans the messages without a group, merging three lanes.
 func (sc *scan) ungrouped(ctx context.Context) (err error) {
-	var lanes []*walk
+	var lanes []*laneIterator
 	defer func() {
-		for _, w := range lanes {
-			err = cmp.Or(err, w.it.Close())
+		for _, l := range lanes {
+			err = cmp.Or(err, l.it.Close())
 		}
 	}()
 	for lane, low := range map[layout.Lane]uint64{layout.MainLane: sc.t.main, layout.DelayedLane: sc.t.late, layout.MovedLane: 0} {
@@ -252,16 +252,16 @@ func (sc *scan) ungrouped(ctx context.Context) (err error) {
 		if err != nil {
 			return err
 		}
-		lanes = append(lanes, &walk{it: it})
+		lanes = append(lanes, &laneIterator{it: it})
 	}
-	for _, w := range lanes {
-		w.next()
+	for _, l := range lanes {
+		l.next()
 	}
-	return sc.walk(ctx, func() (c candidate, ok bool) {
-		var first *walk
-		for _, w := range lanes {
-			if w.there && (first == nil || w.place.Sequence < first.place.Sequence) {
-				first = w
+	return sc.collect(ctx, func() (c candidate, ok bool) {
+		var first *laneIterator
+		for _, l := range lanes {
+			if l.there && (first == nil || l.place.Sequence < first.place.Sequence) {
+				first = l
 			}
 		}
 		if first == nil {
@@ -273,45 +273,45 @@ func (sc *scan) ungrouped(ctx context.Context) (err error) {
 	}, func(p Place) Cursor { return Cursor{Sequence: p.Sequence} })
 }
 
-// walk is an iteration over a lane.
-type walk struct {
+// laneIterator reads the records of a lane, or of several one after the other.
+type laneIterator struct {
 	it    store.Iterator
 	place Place
 	there bool
 }
 
-func (w *walk) next() bool { return w.at(w.it.Next()) }
+func (l *laneIterator) next() bool { return l.at(l.it.Next()) }
 
 // seek moves to the first record from a key on.
-func (w *walk) seek(key []byte) bool { return w.at(w.it.Seek(key)) }
+func (l *laneIterator) seek(key []byte) bool { return l.at(l.it.Seek(key)) }
 
-func (w *walk) at(there bool) bool {
-	if w.there = there; there {
-		key := w.it.Key()
-		w.place = Place{layout.KeyLane(key), layout.KeySequence(key)}
+func (l *laneIterator) at(there bool) bool {
+	if l.there = there; there {
+		key := l.it.Key()
+		l.place = Place{layout.KeyLane(key), layout.KeySequence(key)}
 	}
-	return w.there
+	return l.there
 }
 
-func (w *walk) candidate() candidate { return candidate{w.place, bytes.Clone(w.it.Value())} }
+func (l *laneIterator) candidate() candidate { return candidate{l.place, bytes.Clone(l.it.Value())} }
 
-// walk collects candidates until the page is full or there are no more.
-func (sc *scan) walk(ctx context.Context, next func() (candidate, bool), cursor func(Place) Cursor) error {
+// collect examines candidates until the page is full or there are no more.
+func (sc *scan) collect(ctx context.Context, next func() (candidate, bool), cursor func(Place) Cursor) error {
 	var step []candidate
-	held := 0 // bytes of the step
+	inStep := 0 // bytes of the step
 	for {
 		c, ok := next()
 		if ok {
 			step = append(step, c)
 			sc.bytes += len(c.record)
-			held += len(c.record)
+			inStep += len(c.record)
 		}
 		// A step has the size that the page lacks, so that little is read in vain.
 		size := stepSize
 		if sc.q.Match == nil {
 			size = min(size, max(sc.q.Limit-len(sc.found.Messages), 16))
 		}
-		if !ok || len(step) >= size || held >= stepBytes || sc.bytes >= maxBytes {
+		if !ok || len(step) >= size || inStep >= stepBytes || sc.bytes >= maxBytes {
 			rest, err := sc.take(ctx, step)
 			if err != nil {
 				return err
@@ -322,7 +322,7 @@ func (sc *scan) walk(ctx context.Context, next func() (candidate, bool), cursor 
 				return nil
 			}
 			clear(step)
-			step, held = step[:0], 0
+			step, inStep = step[:0], 0
 		}
 		switch {
 		case !ok:
@@ -347,7 +347,7 @@ func (sc *scan) leased(ctx context.Context) error {
 	})
 	at, _ := slices.BinarySearchFunc(all, sc.q.From.Sequence, func(a queue.Lease, seq uint64) int { return cmp.Compare(a.Sequence, seq) })
 	all = all[at:]
-	return sc.walk(ctx, func() (c candidate, ok bool) {
+	return sc.collect(ctx, func() (c candidate, ok bool) {
 		for len(all) > 0 {
 			p := Place{all[0].Lane, all[0].Sequence}
 			all = all[1:]
@@ -371,7 +371,7 @@ func (sc *scan) delayed(ctx context.Context) error {
 		return err
 	}
 	due := map[Place]int64{}
-	err = sc.walk(ctx, func() (c candidate, ok bool) {
+	err = sc.collect(ctx, func() (c candidate, ok bool) {
 		for it.Next() {
 			s, err := layout.DecodeState(it.Key(), it.Value())
 			if err != nil {

@@ -12,7 +12,7 @@ import (
 	"godwit.dev/godwit/internal/shard/functions"
 	"godwit.dev/godwit/internal/shard/keys"
 	"godwit.dev/godwit/internal/shard/queues"
-	"godwit.dev/godwit/internal/shard/queues/accepted"
+	"godwit.dev/godwit/internal/shard/queues/deduplog"
 	"godwit.dev/godwit/internal/shard/queues/receipt"
 	"godwit.dev/godwit/internal/shard/topics"
 	"godwit.dev/godwit/internal/shard/topics/confirmations"
@@ -50,7 +50,7 @@ func CheckRecord(id keyspace.ID, value []byte) error {
 		_, err := function.DecodeProgress(value)
 		return err
 	case keyspace.KindDuplicate:
-		if !accepted.CheckRecord(value) {
+		if !deduplog.CheckRecord(value) {
 			return fmt.Errorf("%d bytes", len(value))
 		}
 	case keyspace.KindReplay:

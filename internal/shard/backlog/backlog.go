@@ -423,7 +423,7 @@ func (e *Backlogs) incoming(d *Delivery, dest arn.ARN, m *message.Message, state
 
 // newArrival makes m, the message of delivery d, an arrival at the queue dest, if the queue's
 // policy admits the topic.
-func (e *Backlogs) newArrival(d *Delivery, dest arn.ARN, m *message.Message, state DeliveryState) transfer.Arrival {
+func (e *Backlogs) newArrival(d *Delivery, dest arn.ARN, m *message.Message, state DeliveryState) transfer.EnterFunc {
 	topic, _, _ := d.Subscription.ARN.SplitSubscription()
 	return func(now int64, cfg queue.Config) (queue.Arrival, error) {
 		// The caller holds the destination's lock, and has just found the queue.

@@ -253,7 +253,7 @@ func (e *Functions) MoveEvent(ctx context.Context, ev *QueuedEvent, dest arn.ARN
 	if who == nil {
 		who = authorize.RootOf(ev.Function.Account)
 	}
-	var enter transfer.Arrival
+	var enter transfer.EnterFunc
 	if fn, qualifier, ok := dest.SplitFunction(); ok {
 		to := e.ShardOf(fn)
 		m = eventMessage(function.Event{ID: m.ID, Qualifier: qualifier, Trace: m.Trace, Payload: m.Body})

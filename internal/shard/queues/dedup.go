@@ -7,7 +7,7 @@ import (
 	"godwit.dev/godwit/internal/queue/dedup"
 	"godwit.dev/godwit/internal/queue/layout"
 	"godwit.dev/godwit/internal/queue/message"
-	"godwit.dev/godwit/internal/shard/queues/accepted"
+	"godwit.dev/godwit/internal/shard/queues/deduplog"
 )
 
 // ScopeChange is a change of DeduplicationScope, which takes effect after scopeDelay.
@@ -104,7 +104,7 @@ func (sh *Shard) Original(qs *Queue, now int64, m *message.Message) SendResult {
 	return original(sh.Duplicates.Recall(sh.recent(qs, now), qs.dedupScope(), now, qs.dedupOf(now, m)))
 }
 
-func original(o accepted.Original) SendResult {
+func original(o deduplog.Original) SendResult {
 	return SendResult{ID: o.ID, Sequence: o.Sequence, Duplicate: o.Found}
 }
 
@@ -122,5 +122,5 @@ func (sh *Shard) Remember(qs *Queue, now int64, m *message.Message, r SendResult
 }
 
 func (sh *Shard) remember(qs *Queue, now int64, id dedup.ID, r SendResult) {
-	sh.Duplicates.Note(sh.recent(qs, now), qs.dedupScope(), now, id, accepted.Original{ID: r.ID, Sequence: r.Sequence})
+	sh.Duplicates.Note(sh.recent(qs, now), qs.dedupScope(), now, id, deduplog.Original{ID: r.ID, Sequence: r.Sequence})
 }

@@ -19,7 +19,7 @@ import (
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/seal"
 	"godwit.dev/godwit/internal/shard/kernel"
-	"godwit.dev/godwit/internal/shard/queues/accepted"
+	"godwit.dev/godwit/internal/shard/queues/deduplog"
 	"godwit.dev/godwit/internal/shard/queues/encryption"
 	"godwit.dev/godwit/internal/shard/queues/faults"
 	"godwit.dev/godwit/internal/shard/queues/receipt"
@@ -92,7 +92,7 @@ type Shard struct {
 
 	emptied []*Queue // queues and backlogs that became empty last, which are likely to be used again
 
-	Duplicates accepted.Log // of what FIFO queues and topics accept
+	Duplicates deduplog.Log // of what FIFO queues and topics accept
 
 	running *Queue // whose machine runs a command, for splittingReader
 	sizes   []int  // reused by send
@@ -105,7 +105,7 @@ func New(k *kernel.Kernel, o Options) *Queues {
 		e.Accounts = accounts.New(nil, k.Clock.Now)
 	}
 	for id, sh := range k.All {
-		s := &Shard{Shard: sh, module: e, Duplicates: accepted.New(k, sh), loaded: map[arn.ARN]*Queue{}, Backlogs: map[layout.Incarnation]*Queue{}}
+		s := &Shard{Shard: sh, module: e, Duplicates: deduplog.New(k, sh), loaded: map[arn.ARN]*Queue{}, Backlogs: map[layout.Incarnation]*Queue{}}
 		e.Shards[id] = s
 		sh.Add(lifecycle{sh: s})
 	}

@@ -11,7 +11,7 @@ import (
 	"godwit.dev/godwit/internal/queue/dedup"
 	"godwit.dev/godwit/internal/queue/layout"
 	"godwit.dev/godwit/internal/shard/queues"
-	"godwit.dev/godwit/internal/shard/queues/accepted"
+	"godwit.dev/godwit/internal/shard/queues/deduplog"
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/topic"
 )
@@ -128,7 +128,7 @@ func (sh *Shard) admit(fs []fanout) {
 		f.result = queues.SendResult{ID: f.P.ID, Sequence: f.Sequence}
 		here[ids[i]] = f.result
 		sh.archive(t, s, f)
-		sh.Duplicates.Note(s.recent, s.incarnation, now, ids[i], accepted.Original{ID: f.P.ID, Sequence: f.Sequence})
+		sh.Duplicates.Note(s.recent, s.incarnation, now, ids[i], deduplog.Original{ID: f.P.ID, Sequence: f.Sequence})
 	}
 	if len(here) > 0 {
 		sh.Batch.Set(sequenceKey(sh.ID, s.incarnation), binary.BigEndian.AppendUint64(nil, s.next))

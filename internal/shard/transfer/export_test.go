@@ -30,4 +30,4 @@ func (e *Transfers) MoveOne(sh *Shard, t *RunningMove, qs *queues.Queue, l queue
 }
 
 // TakenIn notes a transfer as taken in, and not known to be acknowledged.
-func (sh *Shard) TakenIn(id TransferID) { sh.accepted = map[TransferID]struct{}{id: {}} }
+func (sh *Shard) TakenIn(id TransferID) { sh.marks = map[TransferID]struct{}{id: {}} }

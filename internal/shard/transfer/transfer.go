@@ -62,8 +62,8 @@ func decodeTransferKey(key []byte) transferID {
 // subscription was deleted meanwhile.
 var ErrNotLeased = errors.New("transfer: the message to be moved is gone")
 
-// Arrival makes the message that enters the destination, whose configuration is cfg, at now.
-type Arrival func(now int64, cfg queue.Config) (queue.Arrival, error)
+// EnterFunc makes the message that enters the destination, whose configuration is cfg, at now.
+type EnterFunc func(now int64, cfg queue.Config) (queue.Arrival, error)
 
 // Source is a message that leaves its queue.
 type Source struct {
@@ -88,7 +88,7 @@ func (s *Source) check() error {
 // Incoming is a message as it enters a queue.
 type Incoming struct {
 	To    arn.ARN
-	Enter Arrival
+	Enter EnterFunc
 	// Fresh, if not nil, is the message of Enter's arrival, to be deduplicated: a FIFO queue
 	// that has accepted its deduplication ID before drops it.
 	Fresh *message.Message
@@ -190,16 +190,16 @@ func (e *Transfers) moveInTwoSteps(src Source, to *Shard, in Incoming) (*journal
 		return nil, err
 	}
 	c, err := to.Run(true, func(*kernel.Tx) error {
-		if _, known := to.accepted[id]; known {
+		if _, known := to.marks[id]; known {
 			return nil
 		}
 		if err := to.take(in, qs.ARN); err != nil {
 			return err
 		}
-		if to.accepted == nil {
-			to.accepted = map[transferID]struct{}{}
+		if to.marks == nil {
+			to.marks = map[transferID]struct{}{}
 		}
-		to.accepted[id] = struct{}{}
+		to.marks[id] = struct{}{}
 		to.Batch.Set(id.Key(to.ID), binary.BigEndian.AppendUint64(nil, uint64(l.Lane)))
 		return nil
 	})
@@ -223,7 +223,7 @@ func (e *Transfers) moveInTwoSteps(src Source, to *Shard, in Incoming) (*journal
 	c.Wait()
 
 	to.View(func() {
-		delete(to.accepted, id)
+		delete(to.marks, id)
 		to.Batch.SingleDelete(id.Key(to.ID))
 	})
 	return c, nil
@@ -373,9 +373,9 @@ type Transfers struct {
 // Shard is the module's part in a shard.
 type Shard struct {
 	*queues.Shard
-	module   *Transfers
-	accepted map[transferID]struct{}    // transfers that were accepted, and may not be removed at their source yet
-	moves    map[arn.ARN][]*runningMove // the latest move tasks of queues, oldest first
+	module *Transfers
+	marks  map[transferID]struct{}    // transfers that were accepted, and may not be removed at their source yet
+	moves  map[arn.ARN][]*runningMove // the latest move tasks of queues, oldest first
 }
 
 // New adds the module to the shards, above that of queues. twoStep is Transfers.TwoStep.
@@ -403,9 +403,9 @@ type lifecycle struct {
 
 func (l lifecycle) Load() error {
 	sh := l.sh
-	sh.accepted = map[transferID]struct{}{}
+	sh.marks = map[transferID]struct{}{}
 	err := store.Each(sh.module.Store, keyspace.Prefix(transferPrefix(sh.ID)), func(key, _ []byte) bool {
-		sh.accepted[decodeTransferKey(key)] = struct{}{}
+		sh.marks[decodeTransferKey(key)] = struct{}{}
 		return true
 	})
 	return cmp.Or(err, sh.loadMoves())
@@ -429,7 +429,7 @@ func (l lifecycle) Close() { l.sh.stopMoves() }
 // reconcileTransfers completes the transfers that a crash has interrupted: in one commit each,
 // it removes the message at its source and the mark in this shard.
 func (e *Transfers) reconcileTransfers(to *Shard) error {
-	for id := range to.accepted {
+	for id := range to.marks {
 		if int(id.Shard) >= kernel.Shards {
 			return fmt.Errorf("shard %d took a message from the unknown shard %d", to.ID, id.Shard)
 		}
@@ -452,7 +452,7 @@ func (e *Transfers) reconcileTransfers(to *Shard) error {
 			return nil
 		}, from.Base(), to.Base())
 	}
-	to.accepted = nil
+	to.marks = nil
 	return nil
 }
 

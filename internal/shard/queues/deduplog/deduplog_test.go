@@ -1,4 +1,4 @@
-package accepted_test
+package deduplog_test
 
 import (
 	"log/slog"
@@ -12,7 +12,7 @@ import (
 	"godwit.dev/godwit/internal/queue/layout"
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard/kernel"
-	"godwit.dev/godwit/internal/shard/queues/accepted"
+	"godwit.dev/godwit/internal/shard/queues/deduplog"
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/memory"
 )
@@ -23,7 +23,7 @@ type world struct {
 	clock *clock.Virtual
 	store store.Store
 	shard *kernel.Shard
-	log   accepted.Log
+	log   deduplog.Log
 	close func()
 }
 
@@ -35,7 +35,7 @@ func open(t *testing.T, st store.Store, c *clock.Virtual) *world {
 	if err := k.Load(); err != nil {
 		t.Fatal(err)
 	}
-	w := &world{T: t, clock: c, store: st, shard: sh, log: accepted.New(k, sh)}
+	w := &world{T: t, clock: c, store: st, shard: sh, log: deduplog.New(k, sh)}
 	w.close = func() {
 		_ = k.Close()
 		j.Close()
@@ -67,7 +67,7 @@ func (w *world) records() (n int) {
 	w.Helper()
 	if err := store.Each(w.store, keyspace.Prefix(keyspace.Shard(w.shard.ID, keyspace.Duplicates)), func(_, value []byte) bool {
 		n++
-		if !accepted.CheckRecord(value) {
+		if !deduplog.CheckRecord(value) {
 			w.Errorf("a record of %d bytes", len(value))
 		}
 		return true
@@ -86,8 +86,8 @@ func TestRemembers(t *testing.T) {
 	windows := map[string]*dedup.Window{"a": {}, "b": {}}
 	scopes := map[string]uint64{"a": 1, "b": 2}
 	id, other := dedup.NewID("", "id"), dedup.NewID("", "other")
-	first := accepted.Original{ID: message.ID{1}, Sequence: 7, Found: true}
-	expect := func(what string, scope string, id dedup.ID, want accepted.Original) {
+	first := deduplog.Original{ID: message.ID{1}, Sequence: 7, Found: true}
+	expect := func(what string, scope string, id dedup.ID, want deduplog.Original) {
 		t.Helper()
 		w.run(func(now int64) {
 			of := layout.Incarnation(scopes[scope])
@@ -101,8 +101,8 @@ func TestRemembers(t *testing.T) {
 	}
 	w.run(func(now int64) { w.log.Note(windows["a"], layout.Incarnation(scopes["a"]), now, id, first) })
 	expect("at once", "a", id, first)
-	expect("another id", "a", other, accepted.Original{})
-	expect("another queue", "b", id, accepted.Original{})
+	expect("another id", "a", other, deduplog.Original{})
+	expect("another queue", "b", id, deduplog.Original{})
 	w.advance(4*time.Minute + 59*time.Second)
 	expect("just before the end", "a", id, first)
 	w.close()
@@ -113,9 +113,9 @@ func TestRemembers(t *testing.T) {
 		}
 	})
 	expect("after a restart", "a", id, first)
-	expect("another queue, after a restart", "b", id, accepted.Original{})
+	expect("another queue, after a restart", "b", id, deduplog.Original{})
 	w.advance(time.Second)
-	expect("five minutes later", "a", id, accepted.Original{})
+	expect("five minutes later", "a", id, deduplog.Original{})
 	if n := w.records(); n != 1 {
 		t.Errorf("%d records", n)
 	}

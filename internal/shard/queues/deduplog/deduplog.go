@@ -1,9 +1,9 @@
-// Package accepted is a shard's deduplication log: which messages its FIFO queues and topics
+// Package deduplog is a shard's deduplication log: which messages its FIFO queues and topics
 // have accepted in the last five minutes, whatever has become of them since.
 //
 // The records of all queues and topics of a shard are in buckets of one minute, so that one
 // range tombstone drops all that expired in a minute.
-package accepted
+package deduplog
 
 import (
 	"encoding/binary"

@@ -232,11 +232,11 @@ func (j *Journal) AwaitIfSlow(c *Commit) {
 		return
 	}
 	if j.options.Replicated {
-		j.awaitLazy(c)
+		j.Await(c)
 		return
 	}
 	if !j.latency.fast(clock.System.Now()) {
-		j.awaitLazy(c)
+		j.Await(c)
 	}
 }
 
@@ -244,14 +244,17 @@ func (j *Journal) AwaitIfSlow(c *Commit) {
 // without: only another owner could continue without the commit.
 func (j *Journal) AwaitReplicated(c *Commit) {
 	if c != nil && j.options.Replicated {
-		j.awaitLazy(c)
+		j.Await(c)
 	}
 }
 
-// awaitLazy returns when a lazy commit is durable, whose sync begins within AwaitedDelay.
+// Await returns when a commit is durable. The sync of a lazy one begins within AwaitedDelay.
 // With few callers it begins at once: in a closed loop they would soon all wait for the
 // timer, with disk and CPU idle. With many, others trigger the sync while the timer runs.
-func (j *Journal) awaitLazy(c *Commit) {
+func (j *Journal) Await(c *Commit) {
+	if c.Durable() {
+		return
+	}
 	j.mu.Lock()
 	arm := c.sync == Lazy && !c.awaited
 	c.awaited = true

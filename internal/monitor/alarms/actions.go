@@ -134,7 +134,7 @@ func (e *Engine) Execute(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		e.shard.Log.Sync() // the reported state must not be lost
+		e.shard.AwaitReads() // the reported state must not be lost
 		failure := ""
 		if err := e.options.Executor.Execute(ctx, p.Action); err != nil {
 			if ctx.Err() != nil {

@@ -195,9 +195,7 @@ func (e *Engine) now() time.Time { return e.kernel.Clock.Now().Truncate(time.Mil
 // run runs a command, and returns once all that it read and changed is durable: no answer
 // reports a state that a crash could undo.
 func (e *Engine) run(command func() error) error {
-	_, err := e.shard.Run(true, func(*kernel.Tx) error { return command() })
-	e.shard.Log.Sync()
-	return err
+	return e.shard.RunDurableReads(func(*kernel.Tx) error { return command() })
 }
 
 // commit collects a change of alarms, in a transaction. Without apply it has no effect.

@@ -32,7 +32,7 @@ const maxLooked = 5000
 // nil: there are no others. If few items match, a page may have fewer than the limit and still
 // a next.
 func (e *Engine) History(q HistoryQuery) (items []alarm.Item, next []byte, err error) {
-	e.shard.Log.Sync()
+	defer e.shard.AwaitReads()
 	all := ownerKey(kindHistory, q.Owner)
 	space := all
 	if q.Name != "" {

@@ -36,7 +36,8 @@ type FilterQuery struct {
 // events, or none, and a token for the next call; without a token there are no more. It fails
 // with ResourceNotFound, and with InvalidParameter for an invalid token.
 func (l *Logs) Filter(q FilterQuery) (found []Found, next string, err error) {
-	l.await()
+	l.sink.flush()
+	defer l.shard.AwaitReads()
 	g, err := l.find(q.Group)
 	if err != nil {
 		return nil, "", err

@@ -169,11 +169,11 @@ func (l *Logs) Untag(group arn.ARN, keys []string) error {
 
 // Tags are those of a group.
 func (l *Logs) Tags(group arn.ARN) (map[string]string, error) {
+	defer l.shard.AwaitReads()
 	g, err := l.find(group)
 	if err != nil {
 		return nil, err
 	}
-	l.await()
 	return g.read().Tags, nil
 }
 
@@ -223,7 +223,8 @@ type GroupFilter struct {
 // Groups lists the groups that a filter accepts, by name. next is the name to continue after;
 // empty: there are no others. A list may be short, or empty, and still have a next.
 func (l *Logs) Groups(f GroupFilter, p Page) (found []Group, next string, err error) {
-	l.await()
+	l.sink.flush()
+	defer l.shard.AwaitReads()
 	all := groupPrefix(f.Region, f.Account)
 	low := append(bytes.Clone(all), max(f.Prefix, p.After)...)
 	if p.After != "" && p.After >= f.Prefix {

@@ -112,9 +112,7 @@ func (l *Logs) number(k []byte) (uint64, error) {
 // run runs a command, and returns once all that it read and changed is durable. A command
 // writes only when it cannot fail any more.
 func (l *Logs) run(command func() error) error {
-	_, err := l.shard.Run(true, func(*kernel.Tx) error { return command() })
-	l.shard.Log.Sync()
-	return err
+	return l.shard.RunDurableReads(func(*kernel.Tx) error { return command() })
 }
 
 // apply adds a batch to the transaction.
@@ -189,11 +187,4 @@ func (l *Logs) eachDown(lower, upper []byte, f func(k, v []byte) bool) error {
 		}
 	}
 	return it.Close()
-}
-
-// await returns once all events put so far are in the store and durable, so that an answer may
-// report them.
-func (l *Logs) await() {
-	l.sink.flush()
-	l.shard.Log.Sync()
 }

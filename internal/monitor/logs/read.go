@@ -50,7 +50,8 @@ type EventsPage struct {
 // Events reads a part of a stream. It fails with ResourceNotFound, and with InvalidParameter
 // for an invalid token.
 func (l *Logs) Events(q EventsQuery) (page EventsPage, err error) {
-	l.await()
+	l.sink.flush()
+	defer l.shard.AwaitReads()
 	g, err := l.find(q.Group)
 	if err != nil {
 		return page, err

@@ -96,7 +96,8 @@ type StreamOrder struct {
 
 // Streams lists the streams of a group. next is where to continue; empty: there are no others.
 func (l *Logs) Streams(group arn.ARN, o StreamOrder, p Page) (found []Stream, next string, err error) {
-	l.await()
+	l.sink.flush()
+	defer l.shard.AwaitReads()
 	g, err := l.find(group)
 	if err != nil {
 		return nil, "", err

@@ -99,8 +99,7 @@ func (e *Backlogs) DeliveriesFrom(ctx context.Context, sub arn.ARN, from Deliver
 	}
 	ok := false
 	sh := e.shardOfSubscription(sub)
-	err = sh.RunDurable(func(tx *kernel.Tx) (err error) {
-		tx.DependOn(sh.Log.Last())
+	err = sh.RunDurableReads(func(*kernel.Tx) (err error) {
 		s, found := sh.deliverable(sub)
 		if ok = found; ok {
 			if qs := sh.BacklogOf(s); qs != nil && from.Stage < StageFinished {

@@ -191,20 +191,17 @@ func (e *Backlogs) oldest(sh *Shard, qs *queues.Queue, low uint64) (sent int64, 
 // f saw and did is durable. If there is no backlog, f is not run. Errors: NotFound, f's.
 func (e *Backlogs) withBacklog(name arn.ARN, f func(sh *Shard, sub *topic.Subscription, qs *queues.Queue) error) error {
 	sh := e.shardOfSubscription(name)
-	return sh.RunDurable(func(tx *kernel.Tx) error {
+	return sh.RunDurableReads(func(*kernel.Tx) error {
 		sub, ok := sh.subscription(name)
 		if !ok {
 			return topic.ErrNoSubscription
 		}
 		qs := sh.BacklogOf(sub)
 		if qs == nil {
-			tx.DependOn(sh.Log.Last())
 			return nil
 		}
 		sh.FlushAppended()
-		err := f(sh, sub, qs)
-		tx.DependOn(sh.Log.Last()) // with the commits that f has made
-		return err
+		return f(sh, sub, qs)
 	})
 }
 

@@ -246,14 +246,8 @@ var errFull = kernel.ErrFull
 // Run runs a command on an account's identities, and returns once all that it read and changed
 // is durable. A command that fails has changed nothing. now is the account's time.
 func (m *Module) Run(account string, command func(a *iam.Account, now time.Time) error) error {
-	err := m.run(account, command)
-	m.shard.Log.Sync()
-	return err
-}
-
-func (m *Module) run(account string, command func(a *iam.Account, now time.Time) error) error {
 	lost := false
-	_, err := m.shard.Run(true, func(*kernel.Tx) (err error) {
+	err := m.shard.RunDurableReads(func(*kernel.Tx) (err error) {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		a := m.account(account)
@@ -284,7 +278,7 @@ func (m *Module) Read(account string, look func(a *iam.Account) error) error {
 	}
 	err := look(a)
 	m.mu.RUnlock()
-	m.shard.Log.Sync()
+	m.shard.AwaitReads()
 	return err
 }
 

@@ -38,6 +38,7 @@ const (
 type world struct {
 	t     *testing.T
 	store store.Store
+	shard *kernel.Shard
 	stop  func()
 	*identity.Module
 }
@@ -46,7 +47,7 @@ func open(t *testing.T, st store.Store, sealer identity.Sealer) *world {
 	t.Helper()
 	j := journal.Open(journal.Options{Store: st})
 	k := kernel.New(kernel.Options{Journal: j, Clock: clock.System, Logger: slog.New(slog.DiscardHandler)})
-	w := &world{t: t, store: st, Module: identity.New(k, identity.Options{Sealer: sealer})}
+	w := &world{t: t, store: st, shard: k.OwnShard(keyspace.IdentityStream), Module: identity.New(k, identity.Options{Sealer: sealer})}
 	if err := k.Load(); err != nil {
 		t.Fatal(err)
 	}

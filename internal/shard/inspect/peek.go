@@ -112,12 +112,11 @@ func (i *Inspector) open(ctx context.Context, a arn.ARN) (t *target, found *Foun
 		return nil, nil, err
 	}
 	sh := i.queues.ShardOf(a)
-	err = sh.RunDurable(func(tx *kernel.Tx) error {
+	err = sh.RunDurableReads(func(*kernel.Tx) error {
 		qs, err := sh.Lookup(a)
 		if err != nil {
 			return err
 		}
-		tx.DependOn(sh.Log.Last())
 		sh.FlushAppended()
 		m := &qs.Machine
 		t = &target{shard: sh, arn: a, incarnation: qs.Incarnation, cfg: m.Config(), keys: layout.NewKeys(sh.ID, qs.Incarnation), now: sh.Now()}

@@ -219,8 +219,7 @@ func (m *Module) Create(spec Spec) (made Job, err error) {
 // Cancel ends a job after the current step; what was done stays done. Errors: ErrNone,
 // ErrEnded.
 func (m *Module) Cancel(id string) (left Job, err error) {
-	err = m.shard.RunDurable(func(tx *kernel.Tx) error {
-		tx.DependOn(m.shard.Log.Last())
+	err = m.shard.RunDurableReads(func(*kernel.Tx) error {
 		j := m.find(id)
 		switch {
 		case j == nil:
@@ -246,8 +245,7 @@ func (m *Module) Cancel(id string) (left Job, err error) {
 
 // Get is a job. What it reports is durable. Errors: ErrNone.
 func (m *Module) Get(id string) (found Job, err error) {
-	err = m.shard.RunDurable(func(tx *kernel.Tx) error {
-		tx.DependOn(m.shard.Log.Last())
+	err = m.shard.RunDurableReads(func(*kernel.Tx) error {
 		j := m.find(id)
 		if j == nil {
 			return ErrNone
@@ -260,8 +258,7 @@ func (m *Module) Get(id string) (found Job, err error) {
 
 // List are the jobs, the latest first. What it reports is durable.
 func (m *Module) List() (all []Job) {
-	_ = m.shard.RunDurable(func(tx *kernel.Tx) error {
-		tx.DependOn(m.shard.Log.Last())
+	_ = m.shard.RunDurableReads(func(*kernel.Tx) error {
 		for _, j := range slices.Backward(m.jobs) {
 			all = append(all, j.copied())
 		}

@@ -90,6 +90,26 @@ func (sh *Shard) RunDurable(command func(tx *Tx) error) error {
 	return err
 }
 
+// RunDurableReads is RunDurable for a command whose answer may depend on anything in the shard:
+// if it changes nothing, or is refused, it waits for the shard's latest commit, as of when the
+// command has run. Where a command knows the commit that it depends on it passes that to DependOn.
+func (sh *Shard) RunDurableReads(command func(tx *Tx) error) error {
+	c, err := sh.RunAwaited(func(tx *Tx) error {
+		err := command(tx)
+		tx.DependOn(sh.Log.Last())
+		return err
+	})
+	sh.kernel.Journal.Await(c)
+	return err
+}
+
+// AwaitReads is for what was read without the lock, after it was read: it returns once all that
+// commands had changed in the shard by then is durable. A change can be seen before it is
+// appended, which the lock of its command waits for.
+func (sh *Shard) AwaitReads() {
+	_ = sh.RunDurableReads(func(*Tx) error { return nil })
+}
+
 // View calls look under the shard's lock. Changes made by look are committed within 10 ms.
 func (sh *Shard) View(look func()) {
 	_, _ = sh.Run(false, func(*Tx) error {

@@ -208,9 +208,7 @@ func (m *Module) remove(k *kms.Key) {
 
 // run runs a command, and returns once all that it read and changed is durable.
 func (m *Module) run(command func() error) error {
-	_, err := m.shard.Run(true, func(*kernel.Tx) error { return command() })
-	m.shard.Log.Sync()
-	return err
+	return m.shard.RunDurableReads(func(*kernel.Tx) error { return command() })
 }
 
 // draw makes new key material; the secret in it is sealed.

@@ -158,14 +158,14 @@ func (m *Module) List(after string, limit int) (page []Info, more bool) {
 		}
 		page = append(page, all[name].info())
 	}
-	m.shard.Log.Sync()
+	m.shard.AwaitReads()
 	return page, more
 }
 
 // Get is one source. Errors: ErrNone.
 func (m *Module) Get(name string) (Info, error) {
 	k := (*m.all.Load())[name]
-	m.shard.Log.Sync()
+	m.shard.AwaitReads()
 	if k == nil {
 		return Info{}, ErrNone
 	}
@@ -182,7 +182,7 @@ func (m *Module) change(ctx context.Context, name string, grows bool, command fu
 		return kernel.ErrFull
 	}
 	name = strings.Clone(name)
-	_, err := m.shard.Run(true, func(*kernel.Tx) error {
+	return m.shard.RunDurableReads(func(*kernel.Tx) error {
 		all := maps.Clone(*m.all.Load())
 		r, secrets, err := command(all[name], m.shard.Now())
 		if err != nil {
@@ -213,8 +213,6 @@ func (m *Module) change(ctx context.Context, name string, grows bool, command fu
 		m.all.Store(&all)
 		return nil
 	})
-	m.shard.Log.Sync()
-	return err
 }
 
 // Put makes a source, or replaces the one of its name, keeping its creation time. If secrets is

@@ -59,8 +59,7 @@ func (m *Module) PutChangeSet(ctx context.Context, c *Creation, set *ChangeSet) 
 	if m.kernel.Full() {
 		return "", kernel.ErrFull
 	}
-	err = m.shard.RunDurable(func(tx *kernel.Tx) error {
-		tx.DependOn(m.shard.Log.Last())
+	err = m.shard.RunDurableReads(func(*kernel.Tx) error {
 		e := m.find(c.Account, c.Region, c.Name)
 		if e != nil && e.Status == stack.DeleteComplete {
 			e = nil
@@ -134,8 +133,7 @@ func (e *entry) obsolete(c *ChangeSet) bool {
 // withSet runs a command on a change set, identified by its name and its stack's name, or by
 // its ARN alone.
 func (m *Module) withSet(account, region, name, set string, tasks *[]*Task, command func(e *entry, id stackID, set *ChangeSet) error) error {
-	return m.shard.RunDurable(func(tx *kernel.Tx) error {
-		tx.DependOn(m.shard.Log.Last())
+	return m.shard.RunDurableReads(func(*kernel.Tx) error {
 		e := m.find(account, region, name)
 		if name == "" && strings.HasPrefix(set, "arn:") {
 			for _, one := range m.byID {

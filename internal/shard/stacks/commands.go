@@ -46,8 +46,7 @@ func (m *Module) run(ctx context.Context, account, region, name string, command 
 		return err
 	}
 	var tasks []*Task
-	err := m.shard.RunDurable(func(tx *kernel.Tx) error {
-		tx.DependOn(m.shard.Log.Last())
+	err := m.shard.RunDurableReads(func(*kernel.Tx) error {
 		e := m.find(account, region, name)
 		if e == nil {
 			return ErrNone.With(name)
@@ -64,8 +63,7 @@ func (m *Module) run(ctx context.Context, account, region, name string, command 
 
 // view calls at with a stack. What it reports is durable. Errors: ErrNone.
 func (m *Module) view(account, region, name string, at func(e *entry) error) error {
-	return m.shard.RunDurable(func(tx *kernel.Tx) error {
-		tx.DependOn(m.shard.Log.Last())
+	return m.shard.RunDurableReads(func(*kernel.Tx) error {
 		e := m.find(account, region, name)
 		if e == nil {
 			return ErrNone.With(name)
@@ -92,8 +90,7 @@ func (m *Module) Create(ctx context.Context, c *Creation) (id string, err error)
 		return "", err
 	}
 	var tasks []*Task
-	err = m.shard.RunDurable(func(tx *kernel.Tx) error {
-		tx.DependOn(m.shard.Log.Last())
+	err = m.shard.RunDurableReads(func(*kernel.Tx) error {
 		if there := m.byName[scope{c.Account, c.Region, c.Name}]; there != nil {
 			if c.Order.Token != "" && there.Token == c.Order.Token {
 				id = there.ID
@@ -328,8 +325,7 @@ func (m *Module) Tags(account, region, name string) (tags map[string]string) {
 
 // List lists the stacks of an account in a region, the latest first, including deleted ones.
 func (m *Module) List(account, region string) (all []stack.Stack) {
-	_ = m.shard.RunDurable(func(tx *kernel.Tx) error {
-		tx.DependOn(m.shard.Log.Last())
+	_ = m.shard.RunDurableReads(func(*kernel.Tx) error {
 		for _, e := range m.byID {
 			if e.Account == account && e.Region == region {
 				all = append(all, e.Stack)
@@ -382,8 +378,7 @@ func (m *Module) Events(account, region, name string, before uint64, limit int) 
 // the ARN of its stack.
 func (m *Module) Exports(account, region string) (exports []stack.Output, owners map[string]string) {
 	owners = map[string]string{}
-	_ = m.shard.RunDurable(func(tx *kernel.Tx) error {
-		tx.DependOn(m.shard.Log.Last())
+	_ = m.shard.RunDurableReads(func(*kernel.Tx) error {
 		for s, e := range m.byName {
 			if s.account != account || s.region != region {
 				continue
@@ -403,8 +398,7 @@ func (m *Module) Exports(account, region string) (exports []stack.Output, owners
 
 // Importers are the names of the stacks that use an export.
 func (m *Module) Importers(account, region, export string) (names []string) {
-	_ = m.shard.RunDurable(func(tx *kernel.Tx) error {
-		tx.DependOn(m.shard.Log.Last())
+	_ = m.shard.RunDurableReads(func(*kernel.Tx) error {
 		for s, e := range m.byName {
 			if s.account == account && s.region == region && slices.Contains(e.Imports, export) {
 				names = append(names, e.Name)
@@ -422,8 +416,7 @@ func (m *Module) Reset(ctx context.Context, account, region string) (n int, err 
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
-	err = m.shard.RunDurable(func(tx *kernel.Tx) error {
-		tx.DependOn(m.shard.Log.Last())
+	err = m.shard.RunDurableReads(func(*kernel.Tx) error {
 		for id, e := range m.byID {
 			if e.Account != account || e.Region != region {
 				continue

@@ -131,8 +131,7 @@ func (m *Module) DetectOne(ctx context.Context, account, region, name, logical s
 
 // Detection is a comparison, with its stack's ARN. Errors: ErrNoDetection.
 func (m *Module) Detection(account, region, id string) (found stack.Detection, arn string, err error) {
-	err = m.shard.RunDurable(func(tx *kernel.Tx) error {
-		tx.DependOn(m.shard.Log.Last())
+	err = m.shard.RunDurableReads(func(*kernel.Tx) error {
 		for _, e := range m.byID {
 			if e.Account != account || e.Region != region {
 				continue

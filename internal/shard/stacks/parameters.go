@@ -16,8 +16,7 @@ const parameterType = "AWS::SSM::Parameter"
 // all.
 func (m *Module) Parameters(account, region string, may func(name string) bool) (lookup func(name string) (value string, ok bool)) {
 	var values map[string]string
-	_ = m.shard.RunDurable(func(tx *kernel.Tx) error {
-		tx.DependOn(m.shard.Log.Last())
+	_ = m.shard.RunDurableReads(func(*kernel.Tx) error {
 		values = m.parameters(account, region)
 		return nil
 	})

@@ -11,6 +11,7 @@ import (
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/seal"
 	"godwit.dev/godwit/internal/shard/kernel"
@@ -39,9 +40,9 @@ func (m *Module) Put(ctx context.Context, a arn.ARN, records []stream.Record) (i
 	if m.kernel.Full() {
 		return nil, kernel.ErrFull
 	}
-	s, err := m.taking(a)
+	s, dependsOn, err := m.taking(a)
 	if err != nil {
-		m.shard.Log.Sync()
+		dependsOn.Wait()
 		return nil, err
 	}
 	chunks, size, err := m.seal(s, records)
@@ -50,7 +51,7 @@ func (m *Module) Put(ctx context.Context, a arn.ARN, records []stream.Record) (i
 	}
 	var first uint64
 	var now int64
-	c, err := m.shard.Run(true, func(*kernel.Tx) error {
+	err = m.shard.RunDurableReads(func(*kernel.Tx) error {
 		buf, err := m.find(a)
 		if err != nil {
 			return err
@@ -80,17 +81,16 @@ func (m *Module) Put(ctx context.Context, a arn.ARN, records []stream.Record) (i
 		m.schedule(buf)
 		return nil
 	})
-	c.Wait()
 	if err != nil {
-		m.shard.Log.Sync()
 		return nil, err
 	}
 	return recordIDs(s.Number, now, first, len(records)), nil
 }
 
-// taking finds a stream for a put.
-func (m *Module) taking(a arn.ARN) (s *stream.Stream, err error) {
-	_, err = m.shard.Run(false, func(*kernel.Tx) error {
+// taking finds a stream for a put. A refusal depends on a commit.
+func (m *Module) taking(a arn.ARN) (s *stream.Stream, dependsOn *journal.Commit, err error) {
+	dependsOn, err = m.shard.Run(false, func(tx *kernel.Tx) error {
+		tx.DependOn(m.shard.Log.Last())
 		buf, err := m.find(a)
 		if err == nil && m.fault != nil {
 			if err = m.fault(a); fault.KindOf(err) == fault.Throttled {
@@ -102,7 +102,7 @@ func (m *Module) taking(a arn.ARN) (s *stream.Stream, err error) {
 		}
 		return err
 	})
-	return s, err
+	return s, dependsOn, err
 }
 
 // seal makes chunks of records.

@@ -201,9 +201,7 @@ func streamKey(s *stream.Stream) []byte {
 
 // run runs a command, and returns once all that it read and changed is durable.
 func (m *Module) run(command func() error) error {
-	_, err := m.shard.Run(true, func(*kernel.Tx) error { return command() })
-	m.shard.Log.Sync()
-	return err
+	return m.shard.RunDurableReads(func(*kernel.Tx) error { return command() })
 }
 
 // find finds a stream, in a transaction.

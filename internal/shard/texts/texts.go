@@ -141,23 +141,21 @@ func (m *Module) change(ctx context.Context, p Place, grows bool, command func(a
 	if grows && m.kernel.Full() {
 		return kernel.ErrFull
 	}
-	_, err := m.shard.Run(true, func(*kernel.Tx) error {
+	return m.shard.RunDurableReads(func(*kernel.Tx) error {
 		return command(m.account(p), clock.Time(m.shard.Now()))
 	})
-	m.shard.Log.Sync()
-	return err
 }
 
 // view calls f with an account, whose state is durable when view returns.
 func (m *Module) view(p Place, f func(a *sms.Account)) {
-	m.shard.View(func() {
+	_ = m.shard.RunDurableReads(func(*kernel.Tx) error {
 		a := m.accounts[p]
 		if a == nil {
 			a = sms.NewAccount()
 		}
 		f(a)
+		return nil
 	})
-	m.shard.Log.Sync()
 }
 
 // Attributes are the attributes of an account.
@@ -213,13 +211,12 @@ func (m *Module) OptOut(ctx context.Context, p Place, number string) error {
 // is not known whose message it has replied to. It is durable on return, also if it was done
 // before.
 func (m *Module) OptOutEverywhere(number string) {
-	_, _ = m.shard.Run(true, func(*kernel.Tx) error {
+	_ = m.shard.RunDurableReads(func(*kernel.Tx) error {
 		for p, a := range m.accounts {
 			m.optOut(p, a, number)
 		}
 		return nil
 	})
-	m.shard.Log.Sync()
 }
 
 func (m *Module) optOut(p Place, a *sms.Account, number string) {

@@ -461,10 +461,20 @@ func (d *Delivery) origin() []byte {
 
 // WithSubscription is WithCatalog for the shard of a subscription.
 func (e *Backlogs) WithSubscription(ctx context.Context, sub arn.ARN, f func(sh *Shard) error) error {
+	return e.WithCatalog(ctx, topicOf(sub), f)
+}
+
+// ReadSubscription is ReadCatalog for the shard of a subscription.
+func (e *Backlogs) ReadSubscription(ctx context.Context, sub arn.ARN, f func(sh *Shard) error) error {
+	return e.ReadCatalog(ctx, topicOf(sub), f)
+}
+
+// topicOf is the topic of a subscription, whose shard it is in; of any other ARN, that itself.
+func topicOf(sub arn.ARN) arn.ARN {
 	if t, _, ok := sub.SplitSubscription(); ok {
-		sub = t
+		return t
 	}
-	return e.WithCatalog(ctx, sub, f)
+	return sub
 }
 
 // Backlogs is the module.

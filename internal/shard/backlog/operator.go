@@ -93,7 +93,7 @@ func (e *Backlogs) Backlog(ctx context.Context, sub arn.ARN) (info BacklogInfo, 
 	var leased int64
 	var qs *queues.Queue
 	sh := e.shardOfSubscription(sub)
-	err = e.WithSubscription(ctx, sub, func(sh *Shard) error {
+	err = e.ReadSubscription(ctx, sub, func(sh *Shard) error {
 		s, ok := sh.subscription(sub)
 		if !ok {
 			return topic.ErrNoSubscription

@@ -129,7 +129,7 @@ func (sh *Shard) loadFunctions() error {
 // if no version of the function has it.
 func (e *Functions) FunctionUpload(ctx context.Context, fn arn.ARN, upload uint64) (zip []byte, err error) {
 	var c function.Code
-	err = e.WithCatalog(ctx, fn, func(sh *Shard) error {
+	err = e.ReadCatalog(ctx, fn, func(sh *Shard) error {
 		f, ok := sh.Functions.Function(fn)
 		if !ok {
 			return ErrNoCode

@@ -42,7 +42,7 @@ func (e *Functions) ForbidFunction(ctx context.Context, cmd function.Forbid) err
 // FunctionPolicy is the policy of a function, or of its qualifier, with its revision. Errors:
 // ResourceNotFound, also if there is no policy.
 func (e *Functions) FunctionPolicy(ctx context.Context, fn arn.ARN, qualifier string) (doc, revision string, err error) {
-	err = e.WithCatalog(ctx, fn, func(sh *Shard) (err error) {
+	err = e.ReadCatalog(ctx, fn, func(sh *Shard) (err error) {
 		doc, revision, err = sh.Functions.ShowPolicy(fn, qualifier)
 		return err
 	})
@@ -56,7 +56,7 @@ func (e *Functions) CompiledFunctionPolicy(ctx context.Context, fn arn.ARN) (p *
 	if !ok {
 		return nil
 	}
-	_ = e.WithCatalog(ctx, name, func(sh *Shard) error {
+	_ = e.ReadCatalog(ctx, name, func(sh *Shard) error {
 		f, _, _, err := sh.Functions.Find(name, qualifier)
 		if err == nil {
 			p = sh.functionPolicy(f, qualifier)
@@ -74,7 +74,7 @@ func (e *Functions) AdmitFunction(ctx context.Context, fn arn.ARN, service, sour
 	if !ok {
 		return function.ErrNotFound.With(fn)
 	}
-	return e.WithCatalog(ctx, name, func(sh *Shard) error {
+	return e.ReadCatalog(ctx, name, func(sh *Shard) error {
 		return sh.admits(authorize.ServiceCaller(service), name, qualifier, sourceARN, sourceAccount, sh.Now())
 	})
 }
@@ -105,7 +105,7 @@ func (e *Functions) AdmitsCaller(ctx context.Context, fn arn.ARN, account, actio
 		return false
 	}
 	var result policy.Result
-	err := e.WithCatalog(ctx, name, func(sh *Shard) error {
+	err := e.ReadCatalog(ctx, name, func(sh *Shard) error {
 		f, _, _, err := sh.Functions.Find(name, qualifier)
 		if err != nil {
 			return err

@@ -63,7 +63,7 @@ func (e *Functions) Function(ctx context.Context, fn arn.ARN, qualifier string) 
 	if qualifier != "" && e.options.Draw != nil {
 		draw = e.options.Draw()
 	}
-	err = e.WithCatalog(ctx, fn, func(sh *Shard) (err error) {
+	err = e.ReadCatalog(ctx, fn, func(sh *Shard) (err error) {
 		t, err = sh.Functions.Resolve(fn, qualifier, draw)
 		return cmp.Or(err, e.Injected(fn))
 	})
@@ -73,7 +73,7 @@ func (e *Functions) Function(ctx context.Context, fn arn.ARN, qualifier string) 
 // FunctionInfo reports the version that a qualifier names; the empty one is
 // the latest. Errors: ResourceNotFound.
 func (e *Functions) FunctionInfo(ctx context.Context, fn arn.ARN, qualifier string) (info FunctionInfo, err error) {
-	err = e.WithCatalog(ctx, fn, func(sh *Shard) error {
+	err = e.ReadCatalog(ctx, fn, func(sh *Shard) error {
 		f, v, _, err := sh.Functions.Find(fn, qualifier)
 		if err == nil {
 			info = functionInfo(f, v)
@@ -138,7 +138,7 @@ func (sh *Shard) updateFunction(cmd function.Update) (FunctionInfo, error) {
 func (e *Functions) withCode(ctx context.Context, fn arn.ARN, code *function.Code, zip []byte, check func(*Shard) error,
 	command func(*Shard) (FunctionInfo, error),
 ) (info FunctionInfo, err error) {
-	err = e.WithCatalog(ctx, fn, func(sh *Shard) error {
+	err = e.ReadCatalog(ctx, fn, func(sh *Shard) error {
 		if e.Full() {
 			return kernel.ErrFull
 		}
@@ -299,7 +299,7 @@ func (e *Functions) ListFunctionVersions(ctx context.Context, region, account, a
 // ListVersions lists the versions of a function, the latest first: all if first is true, else
 // those after a number. Errors: ResourceNotFound.
 func (e *Functions) ListVersions(ctx context.Context, fn arn.ARN, first bool, after uint64, limit int) (infos []FunctionInfo, more bool, err error) {
-	err = e.WithCatalog(ctx, fn, func(sh *Shard) error {
+	err = e.ReadCatalog(ctx, fn, func(sh *Shard) error {
 		page, rest, err := sh.Functions.Versions(fn, first, after, limit)
 		infos, more = functionInfos(page), rest
 		return err
@@ -360,7 +360,7 @@ func (e *Functions) UpdateAlias(ctx context.Context, cmd function.UpdateAlias) (
 
 // Alias finds an alias. Errors: ResourceNotFound.
 func (e *Functions) Alias(ctx context.Context, fn arn.ARN, name string) (a function.Alias, err error) {
-	err = e.WithCatalog(ctx, fn, func(sh *Shard) error {
+	err = e.ReadCatalog(ctx, fn, func(sh *Shard) error {
 		_, found, err := sh.Functions.FindAlias(fn, name)
 		if err == nil {
 			a = *found
@@ -373,7 +373,7 @@ func (e *Functions) Alias(ctx context.Context, fn arn.ARN, name string) (a funct
 // ListAliases lists the aliases of a function by name, up to limit of them after the name
 // after; if version is not empty, only those that route to it. Errors: ResourceNotFound.
 func (e *Functions) ListAliases(ctx context.Context, fn arn.ARN, version, after string, limit int) (page []function.Alias, more bool, err error) {
-	err = e.WithCatalog(ctx, fn, func(sh *Shard) (err error) {
+	err = e.ReadCatalog(ctx, fn, func(sh *Shard) (err error) {
 		page, more, err = sh.Functions.Aliases(fn, version, after, limit)
 		return err
 	})

@@ -340,7 +340,7 @@ func (e *Functions) Events(ctx context.Context, fn arn.ARN) (info EventsInfo, er
 	var qs *queues.Queue
 	var low uint64
 	sh := e.ShardOf(fn)
-	err = e.WithCatalog(ctx, fn, func(sh *Shard) (err error) {
+	err = e.ReadCatalog(ctx, fn, func(sh *Shard) (err error) {
 		if info, qs, err = sh.countEvents(fn); qs != nil {
 			sh.FlushAppended()
 			low = qs.Consumption.Low
@@ -402,7 +402,7 @@ func (e *Functions) areThere(ctx context.Context, all []arn.ARN) (map[arn.ARN]bo
 // EventInvoke is the retry configuration of the events of a function, version or alias; the
 // zero value, which has all defaults, if none was set.
 func (e *Functions) EventInvoke(ctx context.Context, fn arn.ARN, qualifier string) (c function.EventInvoke, err error) {
-	err = e.WithCatalog(ctx, fn, func(sh *Shard) error {
+	err = e.ReadCatalog(ctx, fn, func(sh *Shard) error {
 		if f, ok := sh.Functions.Function(fn); ok {
 			c, _ = f.EventInvoke(qualifier)
 		}
@@ -413,7 +413,7 @@ func (e *Functions) EventInvoke(ctx context.Context, fn arn.ARN, qualifier strin
 
 // ShowEventInvoke is EventInvoke, or ResourceNotFound if none was set.
 func (e *Functions) ShowEventInvoke(ctx context.Context, fn arn.ARN, qualifier string) (c function.EventInvoke, err error) {
-	err = e.WithCatalog(ctx, fn, func(sh *Shard) (err error) {
+	err = e.ReadCatalog(ctx, fn, func(sh *Shard) (err error) {
 		c, err = sh.Functions.ShowEventInvoke(fn, qualifier)
 		return err
 	})
@@ -430,7 +430,7 @@ func (e *Functions) DeleteEventInvoke(ctx context.Context, fn arn.ARN, qualifier
 // EventInvokes lists the configurations of a function by qualifier, up to limit after the
 // qualifier after. Errors: ResourceNotFound.
 func (e *Functions) EventInvokes(ctx context.Context, fn arn.ARN, after string, limit int) (page []function.QualifiedEventInvoke, more bool, err error) {
-	err = e.WithCatalog(ctx, fn, func(sh *Shard) (err error) {
+	err = e.ReadCatalog(ctx, fn, func(sh *Shard) (err error) {
 		page, more, err = sh.Functions.EventInvokes(fn, after, limit)
 		return err
 	})

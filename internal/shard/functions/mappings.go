@@ -158,7 +158,7 @@ func (e *Functions) changeMapping(ctx context.Context, a arn.ARN, change func(*S
 
 // Mapping finds an event-source mapping. Errors: ResourceNotFound.
 func (e *Functions) Mapping(ctx context.Context, a arn.ARN) (found mapping.Mapping, err error) {
-	err = e.WithCatalog(ctx, a, func(sh *Shard) error {
+	err = e.ReadCatalog(ctx, a, func(sh *Shard) error {
 		m, err := sh.mappings.Mapping(a)
 		if err == nil {
 			found = *m

@@ -218,7 +218,7 @@ func (e *Kernel) InSteps(step func() bool) {
 	})
 }
 
-// change runs f for commands that read or change the catalog: the set of queues, topics and
+// change runs f for commands that change the catalog: the set of queues, topics and
 // functions. It returns once all that f read and changed is durable.
 func (sh *Shard) change(ctx context.Context, f func() error) error {
 	if err := ctx.Err(); err != nil {

@@ -78,10 +78,24 @@ type Parts[S Part] struct{ Shards [Shards]S }
 // ShardOf is the part in the shard of a queue, topic or function.
 func (p *Parts[S]) ShardOf(a arn.ARN) S { return p.Shards[ShardNumber(a)] }
 
-// WithCatalog runs f under the lock of a's shard, for commands that read or change the set of
-// queues, topics and functions. It returns once all that f read and changed is durable. It does
+// WithCatalog runs f under the lock of a's shard, for commands that change the set of queues,
+// topics and functions. It returns once all that f read and changed is durable. It does
 // nothing if ctx has ended.
 func (p *Parts[S]) WithCatalog(ctx context.Context, a arn.ARN, f func(sh S) error) error {
 	s := p.ShardOf(a)
 	return s.Base().change(ctx, func() error { return f(s) })
+}
+
+// ReadCatalog is WithCatalog for commands that read that set: what they change besides, such as
+// counts, is no change of it.
+func (p *Parts[S]) ReadCatalog(ctx context.Context, a arn.ARN, f func(sh S) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s := p.ShardOf(a)
+	sh := s.Base()
+	return sh.RunDurable(func(tx *Tx) error {
+		tx.DependOn(sh.LastCatalogCommit)
+		return f(s)
+	})
 }

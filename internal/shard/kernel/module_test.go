@@ -169,4 +169,11 @@ func TestCatalog(t *testing.T) {
 			t.Errorf("change %v: generation %d, %v", change, sh.Generation.Load()-before, err)
 		}
 	}
+	err := parts.ReadCatalog(context.Background(), a, func(sh *part) error {
+		sh.Batch.Set(key(sh.ID, "count"), nil)
+		return nil
+	})
+	if err != nil || !sh.Log.Last().Durable() || sh.Generation.Load() != before+1 {
+		t.Errorf("read: generation %d, %v", sh.Generation.Load()-before, err)
+	}
 }

@@ -32,7 +32,7 @@ func (qs *Queue) loadPolicy() (ok bool) {
 
 // QueuePolicy is the policy of a queue; nil: it has none, or does not exist.
 func (e *Queues) QueuePolicy(ctx context.Context, a arn.ARN) (p *policy.Policy) {
-	_ = e.WithCatalog(ctx, a, func(sh *Shard) error {
+	_ = e.ReadCatalog(ctx, a, func(sh *Shard) error {
 		qs, err := sh.Lookup(a)
 		if err == nil {
 			p = qs.Policy

@@ -213,14 +213,13 @@ func (sh *Shard) Counts(qs *Queue, now int64) queue.Counts {
 // QueueInfo describes a queue. Errors: QueueDoesNotExist.
 func (e *Queues) QueueInfo(ctx context.Context, a arn.ARN) (info QueueInfo, err error) {
 	var counted *journal.Commit
-	err = e.WithCatalog(ctx, a, func(sh *Shard) error {
+	err = e.ReadCatalog(ctx, a, func(sh *Shard) error {
 		qs, err := sh.Lookup(a)
 		if err != nil {
 			return err
 		}
 		now := sh.Now()
 		counts := sh.Counts(qs, now)
-		sh.Commit(false) // now, as WithCatalog would take it for a change of the catalog
 		info = QueueInfo{
 			ARN: a, Attributes: maps.Clone(qs.Record.Attributes), Tags: maps.Clone(qs.Record.Tags),
 			Created: clock.Time(qs.Record.Created), Modified: clock.Time(qs.Record.Modified),

@@ -48,7 +48,7 @@ func (e *Queues) retag(ctx context.Context, a arn.ARN, change func(all map[strin
 
 // QueueTags are the tags of a queue. Errors: QueueDoesNotExist.
 func (e *Queues) QueueTags(ctx context.Context, a arn.ARN) (tags map[string]string, err error) {
-	err = e.WithCatalog(ctx, a, func(sh *Shard) error {
+	err = e.ReadCatalog(ctx, a, func(sh *Shard) error {
 		qs, err := sh.Lookup(a)
 		if err == nil {
 			tags = maps.Clone(qs.Record.Tags)

@@ -31,7 +31,7 @@ func (e *Topics) SetDataProtection(ctx context.Context, t arn.ARN, policy *prote
 // DataProtection is the text of a topic's data protection policy; empty: it has none.
 // Errors: NotFound.
 func (e *Topics) DataProtection(ctx context.Context, t arn.ARN) (text string, err error) {
-	err = e.WithCatalog(ctx, t, func(sh *Shard) error {
+	err = e.ReadCatalog(ctx, t, func(sh *Shard) error {
 		found, ok := sh.Topics.Topic(t)
 		if !ok {
 			return topic.ErrNoTopic

@@ -46,7 +46,7 @@ func (e *Topics) RemoveTopicPermission(ctx context.Context, t arn.ARN, label str
 // caller's, as host:port. The result is false if there is no such topic.
 func (e *Topics) AdmitsPublisher(ctx context.Context, t arn.ARN, account, address string) bool {
 	var result policy.Result
-	err := e.WithCatalog(ctx, t, func(sh *Shard) error {
+	err := e.ReadCatalog(ctx, t, func(sh *Shard) error {
 		found, ok := sh.Topics.Topic(t)
 		if !ok {
 			return nil
@@ -63,7 +63,7 @@ func (e *Topics) AdmitsPublisher(ctx context.Context, t arn.ARN, account, addres
 
 // TopicPolicy is the policy of a topic; nil if there is no such topic.
 func (e *Topics) TopicPolicy(ctx context.Context, t arn.ARN) (p *policy.Policy) {
-	_ = e.WithCatalog(ctx, t, func(sh *Shard) error {
+	_ = e.ReadCatalog(ctx, t, func(sh *Shard) error {
 		if found, ok := sh.Topics.Topic(t); ok {
 			p = sh.topicPolicy(found)
 		}

@@ -87,7 +87,7 @@ func (e *Topics) UntagTopic(ctx context.Context, t arn.ARN, keys []string) error
 
 // TopicTags are the tags of a topic. Errors: ResourceNotFound.
 func (e *Topics) TopicTags(ctx context.Context, t arn.ARN) (tags map[string]string, err error) {
-	err = e.WithCatalog(ctx, t, func(sh *Shard) error {
+	err = e.ReadCatalog(ctx, t, func(sh *Shard) error {
 		found, ok := sh.Topics.Topic(t)
 		if !ok {
 			return topic.ErrNoResource
@@ -141,7 +141,7 @@ func (e *Topics) HasTopic(t arn.ARN) (ok bool) {
 
 // TopicCreated is when a topic was created. Errors: NotFound.
 func (e *Topics) TopicCreated(ctx context.Context, t arn.ARN) (at time.Time, err error) {
-	err = e.WithCatalog(ctx, t, func(sh *Shard) error {
+	err = e.ReadCatalog(ctx, t, func(sh *Shard) error {
 		found, ok := sh.Topics.Topic(t)
 		if !ok {
 			return topic.ErrNoTopic
@@ -154,7 +154,7 @@ func (e *Topics) TopicCreated(ctx context.Context, t arn.ARN) (at time.Time, err
 
 // TopicAttributes are all attributes of a topic. Errors: NotFound.
 func (e *Topics) TopicAttributes(ctx context.Context, t arn.ARN) (attributes map[string]string, err error) {
-	err = e.WithCatalog(ctx, t, func(sh *Shard) error {
+	err = e.ReadCatalog(ctx, t, func(sh *Shard) error {
 		found, ok := sh.Topics.Topic(t)
 		if !ok {
 			return topic.ErrNoTopic
@@ -339,8 +339,8 @@ func (e *Topics) withSubscription(ctx context.Context, sub arn.ARN, f func(sh *S
 
 // SubscriptionAttributes are all attributes of a subscription. Errors: NotFound.
 func (e *Topics) SubscriptionAttributes(ctx context.Context, sub arn.ARN) (attributes map[string]string, err error) {
-	err = e.withSubscription(ctx, sub, func(sh *Shard) error {
-		found, ok := sh.Topics.Subscription(sub)
+	err = e.ReadSubscription(ctx, sub, func(sh *backlog.Shard) error {
+		found, ok := e.Shards[sh.ID].Topics.Subscription(sub)
 		if !ok {
 			return topic.ErrNoSubscription
 		}
@@ -392,7 +392,7 @@ func (e *Topics) ListSubscriptions(ctx context.Context, region, account, after s
 // ListSubscriptionsByTopic lists a topic's subscriptions, up to limit of them after the
 // subscription id after. Errors: NotFound.
 func (e *Topics) ListSubscriptionsByTopic(ctx context.Context, t arn.ARN, after string, limit int) (subs []topic.Subscription, more bool, err error) {
-	err = e.WithCatalog(ctx, t, func(sh *Shard) error {
+	err = e.ReadCatalog(ctx, t, func(sh *Shard) error {
 		page, rest, err := sh.Topics.SubscriptionsByTopic(t, after, limit)
 		subs, more = copies(page), rest
 		return err

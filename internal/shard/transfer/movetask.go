@@ -242,7 +242,7 @@ func (e *Transfers) checkMove(ctx context.Context, spec MoveTaskSpec) error {
 // Errors: ResourceNotFound.
 func (e *Transfers) MoveTasks(ctx context.Context, source arn.ARN, limit int) (tasks []MoveTask, err error) {
 	var last *journal.Commit
-	err = e.WithCatalog(ctx, source, func(sh *Shard) error {
+	err = e.ReadCatalog(ctx, source, func(sh *Shard) error {
 		if _, err := sh.Lookup(source); err != nil {
 			return moveResource(err, "SourceArn")
 		}

@@ -139,6 +139,31 @@ func TestParse(t *testing.T) {
 	}
 }
 
+// A key of another kind, or with a byte too few or too many, is an error.
+func TestParseAs(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	for id := range Table {
+		p := random(r, &Table[id])
+		if k, err := ParseAs(ID(id), p); err != nil || k.ID != ID(id) {
+			t.Errorf("%s %q: %v", Table[id].Name, p, err)
+		}
+		for other := range Table {
+			if _, err := ParseAs(ID(other), p); other != id && !errors.Is(err, ErrKey) {
+				t.Errorf("%s %q is taken for a %s", Table[id].Name, p, Table[other].Name)
+			}
+		}
+		least, fixed := size(Table[id].Key)
+		for n := range least {
+			if _, err := ParseAs(ID(id), p[:n]); !errors.Is(err, ErrKey) {
+				t.Errorf("%d bytes are taken for a %s", n, Table[id].Name)
+			}
+		}
+		if _, err := ParseAs(ID(id), append(p, 0)); fixed && !errors.Is(err, ErrKey) {
+			t.Errorf("a byte too many is taken for a %s", Table[id].Name)
+		}
+	}
+}
+
 func TestParts(t *testing.T) {
 	k, err := Parse([]byte("\x00\x05D\x00\x00\x00\x00\x00\x00\x01\x02l\x00\x00\x00\x00\x00\x00\x00\x07"))
 	if err != nil {

@@ -7,8 +7,12 @@ import (
 	"fmt"
 )
 
-// ErrUnknown reports a key of no kind.
-var ErrUnknown = errors.New("keyspace: a key of no kind")
+var (
+	// ErrUnknown reports a key of no kind.
+	ErrUnknown = errors.New("keyspace: a key of no kind")
+	// ErrKey reports a key that is not of the kind that its place is for: it is damaged.
+	ErrKey = errors.New("keyspace: an unreadable key")
+)
 
 // Key is a key that has been taken apart.
 type Key struct {
@@ -47,6 +51,14 @@ func (k *Key) Text(name string) (text string, ok bool) {
 	return "", false
 }
 
+// Named are the parts of a key that is of a named resource; empty: the kind has none.
+func (k *Key) Named() (account, region, name string) {
+	account, _ = k.Text(PartAccount)
+	region, _ = k.Text(PartRegion)
+	name, _ = k.Text(PartName)
+	return account, region, name
+}
+
 // Shard is the shard that the record is of; ok is false for what is of none.
 func (k *Key) Shard() (shard uint16, ok bool) {
 	n, ok := k.Number(PartShard)
@@ -62,6 +74,15 @@ func Parse(p []byte) (Key, error) {
 		}
 	}
 	return Key{}, fmt.Errorf("%w: %q", ErrUnknown, p)
+}
+
+// ParseAs takes apart a key that must be of a kind. It fails with ErrKey for any other.
+// The Key aliases the bytes.
+func ParseAs(kind ID, p []byte) (Key, error) {
+	if k := (Key{ID: kind}); k.take(p) {
+		return k, nil
+	}
+	return Key{}, fmt.Errorf("%w: %s: %q", ErrKey, Table[kind].Name, p)
 }
 
 func (k *Key) take(p []byte) bool {

@@ -109,19 +109,21 @@ func metric(kind byte, p ...Part) []Part {
 // The names of parts that say whose a record is. An incarnation is a queue's, a
 // subscription's backlog's, a function's events' or a FIFO topic's, within its shard.
 const (
-	PartShard       = "shard"
-	PartIncarnation = "incarnation"
-	PartAccount     = "account"
-	PartRegion      = "region"
-	PartName        = "name"
-	PartSourceShard = "source shard"
-	PartSource      = "source incarnation"
-	PartSequence    = "sequence"
-	PartGroup       = "group" // of logs: its number
-	PartKind        = "kind"
-	PartStack       = "stack" // the id at the end of its ARN
-	PartNumber      = "phone number"
-	PartID          = "id" // of a subscription: the end of its ARN
+	PartShard          = "shard"
+	PartIncarnation    = "incarnation"
+	PartAccount        = "account"
+	PartRegion         = "region"
+	PartName           = "name"
+	PartSourceShard    = "source shard"
+	PartSource         = "source incarnation"
+	PartSourceSequence = "source sequence"
+	PartCount          = "number" // of a publication, of a queue's task: in their order
+	PartSequence       = "sequence"
+	PartGroup          = "group" // of logs: its number
+	PartKind           = "kind"
+	PartStack          = "stack" // the id at the end of its ARN
+	PartNumber         = "phone number"
+	PartID             = "id" // of a subscription: the end of its ARN
 )
 
 // The forms of values that several kinds have.
@@ -269,15 +271,15 @@ var Table = [...]Kind{
 	KindPlatformEndpoint:    {"platform endpoint", OwnerPlatforms, sharded(tag(Platforms), tag(PlatformEndpoints), number(PartIncarnation), id("endpoint", 16)), versioned},
 	KindPlatformToken:       {"platform endpoint by its token", OwnerPlatforms, sharded(tag(Platforms), tag(PlatformTokens), number(PartIncarnation), id("token", 16)), "the endpoint's id, 16 bytes"},
 
-	KindFanout:       {"publication that is being spread", OwnerTopics, sharded(tag(Fanouts), number("number")), fanoutForm},
+	KindFanout:       {"publication that is being spread", OwnerTopics, sharded(tag(Fanouts), number(PartCount)), fanoutForm},
 	KindQueue:        {"queue", OwnerQueues, append(named(Queues), text(PartName)), versioned},
 	KindReplay:       {"replay of an archive", OwnerTopics, sharded(tag(Replays), number(PartIncarnation)), "16 bytes: time, sequence"},
 	KindSigningKey:   {"key that envelopes are signed with; in shard 0", OwnerSigning, sharded(tag(SigningKeys), id("key", 16)), "version, number; private key in PKCS #1, certificate in DER"},
 	KindSubscription: {"subscription", OwnerTopics, append(slashed(sharded(tag(Subscriptions))...), zeroed(PartName), text(PartID)), versioned},
 	KindTopic:        {"topic", OwnerTopics, append(slashed(sharded(tag(Topics))...), text(PartName)), versioned},
 	KindDuplicate:    {"deduplication id that was accepted in a minute", OwnerQueues, sharded(tag(Duplicates), number("minute"), number(PartIncarnation), id("id", 16)), "32 bytes: time, sequence, message id"},
-	KindMoveTask:     {"move task", OwnerTransfers, append(named(MoveTasks), zeroed(PartName), number("number")), versioned},
-	KindTransfer:     {"mark of a message that was taken in", OwnerTransfers, sharded(tag(Transfers), id(PartSourceShard, 2), number(PartSource), number("source sequence")), "lane at the source, 8 bytes"},
+	KindMoveTask:     {"move task", OwnerTransfers, append(named(MoveTasks), zeroed(PartName), number(PartCount)), versioned},
+	KindTransfer:     {"mark of a message that was taken in", OwnerTransfers, sharded(tag(Transfers), id(PartSourceShard, 2), number(PartSource), number(PartSourceSequence)), "lane at the source, 8 bytes"},
 
 	KindCode: {"piece of a function's zip", OwnerFunctions, key(tag(CodeSpace), id(PartShard, 2), number("upload"), id("piece", 4)), "64 KiB at most"},
 

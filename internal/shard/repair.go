@@ -2,7 +2,6 @@ package shard
 
 import (
 	"bytes"
-	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -123,13 +122,15 @@ func (r *Repair) See(key, value []byte) {
 	default:
 	}
 	if k.ID == keyspace.KindCounters {
-		r.counters[layout.CountersIncarnation(key)] = bytes.Clone(value)
+		n, _ := k.Number(keyspace.PartIncarnation)
+		r.counters[layout.Incarnation(n)] = bytes.Clone(value)
 	}
 	if key[2] != keyspace.Data {
 		r.endQueue()
 		return
 	}
-	inc := layout.Incarnation(binary.BigEndian.Uint64(key[3:]))
+	n, _ := k.Number(keyspace.PartIncarnation)
+	inc := layout.Incarnation(n)
 	if r.queue == nil || inc != r.incarnation {
 		r.endQueue()
 		r.begin(inc)

@@ -212,11 +212,6 @@ func AllCounters(shard uint16) Span {
 	return keyspace.Prefix(keyspace.Shard(shard, keyspace.Counters))
 }
 
-// CountersIncarnation reads the incarnation from a key of counters.
-func CountersIncarnation(key []byte) Incarnation {
-	return Incarnation(binary.BigEndian.Uint64(key[3:]))
-}
-
 // KeySequence reads the sequence at the end of a key.
 func KeySequence(key []byte) uint64 { return binary.BigEndian.Uint64(key[len(key)-8:]) }
 

@@ -168,8 +168,7 @@ func TestSpans(t *testing.T) {
 			}
 		}
 	}
-	if layout.KeySequence(k.Record(group, 5)) != 5 || layout.KeyLane(k.Record(group, 5)) != group || layout.KeyTime(k.Expiry(9, 5)) != 9 ||
-		layout.CountersIncarnation(k.Counters()) != 7 {
+	if layout.KeySequence(k.Record(group, 5)) != 5 || layout.KeyLane(k.Record(group, 5)) != group || layout.KeyTime(k.Expiry(9, 5)) != 9 {
 		t.Error("a key is not read as it was made")
 	}
 }

@@ -104,12 +104,17 @@ func (l lifecycle) Load() error {
 }
 
 func (sh *Shard) load(key, value []byte) error {
-	parts := strings.SplitN(string(key[4:]), "/", 4)
+	k, err := keyspace.ParseAs(keyspace.KindPlatformApplication, key)
+	if err != nil {
+		return err
+	}
+	account, region, name := k.Named()
+	of, name, ok := strings.Cut(name, "/")
 	record, err := platform.DecodeApplication(value)
-	if err != nil || len(parts) != 4 {
+	if err != nil || !ok {
 		return fmt.Errorf("%w: key %q", platform.ErrRecord, key)
 	}
-	app := sh.add(arn.PlatformApplication(parts[1], parts[0], parts[2], parts[3]), record)
+	app := sh.add(arn.PlatformApplication(region, account, of, name), record)
 	return sh.LoadRecipient(app.recipient)
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/journal"
+	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/limit/accounts"
 	"godwit.dev/godwit/internal/packed"
 	"godwit.dev/godwit/internal/policy"
@@ -127,11 +128,19 @@ func (l lifecycle) Load() error {
 		}
 	}
 	sh.Counters = map[layout.Incarnation][]byte{}
+	var failed error
 	err := store.Each(sh.module.Store, layout.AllCounters(sh.ID), func(key, value []byte) bool {
-		sh.Counters[layout.CountersIncarnation(key)] = bytes.Clone(value)
-		return true
+		var k keyspace.Key
+		if k, failed = keyspace.ParseAs(keyspace.KindCounters, key); failed == nil {
+			inc, _ := k.Number(keyspace.PartIncarnation)
+			sh.Counters[layout.Incarnation(inc)] = bytes.Clone(value)
+		}
+		return failed == nil
 	})
-	return cmp.Or(err, sh.loadQueues())
+	if err = cmp.Or(failed, err); err != nil {
+		return err
+	}
+	return sh.loadQueues()
 }
 
 func (l lifecycle) Resume() {

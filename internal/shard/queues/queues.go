@@ -1,7 +1,6 @@
 package queues
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -366,12 +365,12 @@ func (sh *Shard) loadQueues() error {
 	var failed error
 	prefix := catalogPrefix(sh.ID, "", "")[:3]
 	err := store.Each(sh.module.Store, keyspace.Prefix(prefix), func(key, value []byte) bool {
-		parts := bytes.SplitN(key[3:], []byte{0}, 3)
-		if len(parts) != 3 {
-			failed = fmt.Errorf("a queue has the unreadable key %q", key)
+		var k keyspace.Key
+		if k, failed = keyspace.ParseAs(keyspace.KindQueue, key); failed != nil {
 			return false
 		}
-		a := arn.Queue(string(parts[1]), string(parts[0]), string(parts[2]))
+		account, region, name := k.Named()
+		a := arn.Queue(region, account, name)
 		var record *QueueRecord
 		if record, failed = DecodeQueueRecord(value); failed != nil {
 			return false

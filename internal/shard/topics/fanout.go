@@ -244,9 +244,14 @@ func (sh *Shard) readAlreadyDelivered(n uint64) (map[uint64]struct{}, error) {
 func (sh *Shard) loadFanouts() error {
 	var failed error
 	err := store.Each(sh.module.Store, keyspace.Prefix(fanoutPrefix(sh.ID)), func(key, value []byte) bool {
+		var k keyspace.Key
+		if k, failed = keyspace.ParseAs(keyspace.KindFanout, key); failed != nil {
+			return false
+		}
 		var f publication.Record
 		if f, failed = publication.Decode(value); failed == nil {
-			sh.nextFan = binary.BigEndian.Uint64(key[3:]) - 1
+			n, _ := k.Number(keyspace.PartCount)
+			sh.nextFan = n - 1
 			sh.addFanout(f.Topic)
 		}
 		return failed == nil

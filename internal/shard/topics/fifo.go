@@ -60,11 +60,15 @@ func sequenceKey(shard uint16, inc layout.Incarnation) []byte {
 func (sh *Shard) loadFIFOStates() error {
 	var failed error
 	err := store.Each(sh.module.Store, keyspace.Prefix(sequencePrefix(sh.ID)), func(key, value []byte) bool {
-		if len(key) != 3+8 || len(value) != 8 {
+		var k keyspace.Key
+		if k, failed = keyspace.ParseAs(keyspace.KindTopicSequence, key); failed == nil && len(value) != 8 {
 			failed = fmt.Errorf("a FIFO topic has the unreadable record %q", key)
+		}
+		if failed != nil {
 			return false
 		}
-		inc := layout.Incarnation(binary.BigEndian.Uint64(key[3:]))
+		n, _ := k.Number(keyspace.PartIncarnation)
+		inc := layout.Incarnation(n)
 		sh.fifoStates[inc] = &fifoState{incarnation: inc, next: binary.BigEndian.Uint64(value)}
 		return true
 	})

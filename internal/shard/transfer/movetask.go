@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -15,7 +14,6 @@ import (
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/keyspace"
-	"godwit.dev/godwit/internal/queue/layout"
 	"godwit.dev/godwit/internal/shard/kernel"
 	"godwit.dev/godwit/internal/shard/queues"
 	"godwit.dev/godwit/internal/store"
@@ -122,21 +120,14 @@ func (sh *Shard) writeMove(t *runningMove) {
 func (sh *Shard) loadMoves() error {
 	var failed error
 	err := store.Each(sh.module.Store, keyspace.Prefix(movePrefix(sh.ID)), func(key, value []byte) bool {
-		t := &runningMove{Number: layout.KeySequence(key)}
-		var parts [3]string
-		rest := string(key[3 : len(key)-8])
-		for i := range parts {
-			n := 0
-			for n < len(rest) && rest[n] != 0 {
-				n++
-			}
-			if n == len(rest) {
-				failed = fmt.Errorf("a move task has the unreadable key %q", key)
-				return false
-			}
-			parts[i], rest = rest[:n], rest[n+1:]
+		var k keyspace.Key
+		if k, failed = keyspace.ParseAs(keyspace.KindMoveTask, key); failed != nil {
+			return false
 		}
-		t.From = arn.Queue(parts[1], parts[0], parts[2])
+		t := &runningMove{}
+		t.Number, _ = k.Number(keyspace.PartCount)
+		account, region, name := k.Named()
+		t.From = arn.Queue(region, account, name)
 		if t.MoveRecord, failed = DecodeMove(value); failed != nil {
 			return false
 		}

@@ -50,12 +50,15 @@ func (id transferID) Key(destination uint16) []byte {
 	return binary.BigEndian.AppendUint64(key, id.Sequence)
 }
 
-func decodeTransferKey(key []byte) transferID {
-	return transferID{
-		Shard:       binary.BigEndian.Uint16(key[3:]),
-		Incarnation: layout.Incarnation(binary.BigEndian.Uint64(key[5:])),
-		Sequence:    binary.BigEndian.Uint64(key[13:]),
+func decodeTransferKey(key []byte) (transferID, error) {
+	k, err := keyspace.ParseAs(keyspace.KindTransfer, key)
+	if err != nil {
+		return transferID{}, err
 	}
+	shard, _ := k.Number(keyspace.PartSourceShard)
+	incarnation, _ := k.Number(keyspace.PartSource)
+	sequence, _ := k.Number(keyspace.PartSourceSequence)
+	return transferID{Shard: uint16(shard), Incarnation: layout.Incarnation(incarnation), Sequence: sequence}, nil
 }
 
 // ErrNotLeased says that the message to be transferred does not exist any more: its queue or
@@ -404,11 +407,18 @@ type lifecycle struct {
 func (l lifecycle) Load() error {
 	sh := l.sh
 	sh.marks = map[transferID]struct{}{}
+	var failed error
 	err := store.Each(sh.module.Store, keyspace.Prefix(transferPrefix(sh.ID)), func(key, _ []byte) bool {
-		sh.marks[decodeTransferKey(key)] = struct{}{}
-		return true
+		var id transferID
+		if id, failed = decodeTransferKey(key); failed == nil {
+			sh.marks[id] = struct{}{}
+		}
+		return failed == nil
 	})
-	return cmp.Or(err, sh.loadMoves())
+	if err = cmp.Or(failed, err); err != nil {
+		return err
+	}
+	return sh.loadMoves()
 }
 
 func (l lifecycle) Recover() error { return l.sh.module.reconcileTransfers(l.sh) }

@@ -4,12 +4,9 @@
 package backlog
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"maps"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -128,141 +125,6 @@ func (e *Backlogs) shardOfSubscription(sub arn.ARN) *Shard {
 		return e.ShardOf(t)
 	}
 	return e.ShardOf(sub)
-}
-
-// Take leases up to most due messages of a subscription's backlog, durably. more says that
-// others are due. A deleted subscription has none. An unreadable message is left out, stays
-// leased until the next start, and is reported by the error.
-func (e *Backlogs) Take(sub arn.ARN, most int) (taken []*Delivery, more bool, err error) {
-	sh := e.shardOfSubscription(sub)
-	var qs *queues.Queue
-	var durable func(before bool)
-	sh.View(func() {
-		s, ok := sh.deliverable(sub)
-		if ok {
-			qs = sh.BacklogOf(s)
-		}
-		if qs != nil && qs.Consumption.Paused {
-			qs.Consumption.Notified, qs = false, nil
-		}
-		if qs == nil {
-			return
-		}
-		var leases []Lease
-		leases, more, durable = sh.LeaseDue(qs, most)
-		all := make([]Delivery, len(leases))
-		taken = make([]*Delivery, len(leases))
-		one := Delivery{Subscription: *s, Feedback: s.Topic().Feedback(s.Protocol)}
-		one.Retry, one.ContentType = s.RetryPolicy(), s.ContentType()
-		one.Throttle, _ = s.Throttle()
-		if s.Protocol.Mail() || s.Protocol == topic.SMS {
-			one.DisplayName = s.Topic().Attribute("DisplayName")
-		}
-		if policy := s.Topic().Protection; policy.Outbound() {
-			one.Guard = policy
-		}
-		for i, l := range leases {
-			all[i], taken[i] = one, &all[i]
-			all[i].Attempt, all[i].Lease = int(l.Queued.Receives), l
-		}
-	})
-	if qs == nil {
-		return nil, false, nil
-	}
-
-	// Before an immediate retry, the outcome of the attempt before it must be durable: else
-	// that attempt might be repeated after a crash, and the endpoint get more requests than
-	// the policy allows. Before any other retry it has been durable for long.
-	durable(slices.ContainsFunc(taken, (*Delivery).immediate))
-	keys := layout.NewKeys(sh.ID, qs.Incarnation)
-	places := make([][]byte, len(taken))
-	for i, d := range taken {
-		places[i] = bytes.Clone(keys.Record(d.Queued.Lane, d.Queued.Sequence))
-	}
-	records, err := e.ReadRecords(places)
-	if err != nil {
-		e.Fatal(err)
-		return nil, false, err
-	}
-	var failed error
-	var lost []*Delivery
-	for i, d := range taken {
-		if records[i] == nil {
-			failed = cmp.Or(failed, e.Lost(places[i])) // nil: the subscription was deleted meanwhile
-			continue
-		}
-		m, unreadable := message.DecodeRecord(records[i])
-		if unreadable != nil {
-			failed = cmp.Or(failed, unreadable)
-			continue
-		}
-		if err := e.OpenWaiting(m); fault.Is(err) {
-			d.Message, lost = m, append(lost, d)
-			continue
-		} else if err != nil {
-			failed = cmp.Or(failed, err)
-			continue
-		}
-		d.Message = m
-		if d.Direct() && m.Notice != nil {
-			d.Subscription.Endpoint = m.Notice.Token
-		}
-		if d.Queued.Receives > 1 {
-			value, _, err := e.Store.Get(nil, keys.History(d.Queued.Sequence))
-			if err != nil {
-				e.Fatal(err)
-				return nil, false, err
-			}
-			d.History, _ = DecodeHistory(value)
-			d.Signature = d.History.Signature
-			if d.Cause = d.History.cause; !d.Cause.IsZero() {
-				d.Attempt = d.Cause.Attempt // later leases were hand-overs, not attempts
-			}
-		}
-	}
-	for _, d := range lost {
-		e.Drop(d, Attempt{}, keyGone)
-		d.Message = nil
-	}
-	return slices.DeleteFunc(taken, func(d *Delivery) bool { return d.Message == nil }), more, failed
-}
-
-// keyGone is why a delivery is dropped whose message cannot be decrypted.
-const keyGone = "the key that the message was encrypted under has been deleted"
-
-// immediate reports that the retry policy has no delay before this attempt.
-func (d *Delivery) immediate() bool {
-	if d.Attempt < 2 {
-		return false
-	}
-	delay, ok := d.Retry.Delay(d.Attempt - 2)
-	return ok && delay == 0
-}
-
-// LeaseDue leases up to most due messages of a backlog to its consumer. more says that others
-// are due. durable, which is called without the lock, waits until the leases are durable, and
-// with before until the outcomes of the earlier attempts are.
-func (sh *Shard) LeaseDue(qs *queues.Queue, most int) (leases []Lease, more bool, durable func(before bool)) {
-	qs.Consumption.Notified = false
-	former := sh.Log.Last()
-	found := sh.Receive(qs, most, 0, "")
-	leases = make([]Lease, len(found.Leases))
-	retries := false
-	for i, l := range found.Leases {
-		leases[i] = Lease{Shard: sh, Queue: qs, Queued: l, generation: sh.Generation.Load()}
-		retries = retries || l.Receives > 1
-	}
-	more = found.Err == nil && sh.Available(qs, sh.Now())
-	qs.Consumption.Notified = more // it knows from more
-	if retries {
-		sh.FlushAppended() // for the histories
-	}
-	return leases, more, func(before bool) {
-		found.Commit.Wait()
-		if before {
-			former.Wait()
-		}
-	}
 }
 
 // Conclude runs a command on the backlog of a lease, unless that was deleted. With sync it is

@@ -365,48 +365,75 @@ func (w *immediateWriter) put(d *planned) bool {
 	if w.written > fanoutBytes { // the rendered messages are so large that the commit might exceed its limit
 		return false
 	}
-	e, f, sub, qs, raw := w.from.module, d.f, d.sub, w.queue, &d.f.raw
-	fifo := qs.ARN.FIFO()
-	known := raw.record != nil && raw.fifo == fifo && raw.encrypted == w.encrypted && sub.Raw && f.Shared(sub)
-	n := f.Unaddressed() // without the fields that differ between subscriptions
-	if !known {
-		n = f.Notification(sub)
+	fifo, shared := w.queue.ARN.FIFO(), w.shares(d)
+	n := d.f.Unaddressed() // without the fields that differ between subscriptions
+	if !shared {
+		n = d.f.Notification(d.sub)
 	}
-	if fifo && !d.to.SurelyNew(qs, w.now, n) || w.encrypted && !d.rendered.of(f) {
+	if fifo && !d.to.SurelyNew(w.queue, w.now, n) || w.encrypted && !d.rendered.of(d.f) {
 		return false // it would have to be encrypted under the locks
 	}
 	var record []byte
 	var size int
-	if known {
-		record, size = *raw.record, raw.size
-		w.id = e.options.NewID()
-		message.SetRecordID(record, w.id)
+	if shared {
+		record, size = w.reuse(d)
 	} else {
-		var m *message.Message
-		if d.rendered.of(f) {
-			m = d.rendered.message(e.options.NewID, w.encrypted)
-		} else {
-			var err error
-			if m, err = e.options.Render(n); err != nil {
-				return false
-			}
+		m, err := w.render(d, n)
+		if err != nil {
+			return false
 		}
-		m.Sent, w.id = w.now, m.ID
-		if !fifo {
-			backlog.ForStandard(m, f.Topic)
-		}
-		size = m.Size()
-		if w.record == nil {
-			w.record = records.Get().(*[]byte)
-		}
-		record = m.AppendRecord((*w.record)[:0])
-		*w.record = record
-		if sub.Raw && f.Shared(sub) {
-			kept := w.record
-			w.record = raw.record // its queue is of the other kind
-			*raw = rawRecord{record: kept, size: size, fifo: fifo, encrypted: w.encrypted}
-		}
+		record, size = w.encode(d, m)
 	}
+	return w.accept(d, n, record, size)
+}
+
+// shares reports that the publication's raw record is there already, and fits the open queue.
+func (w *immediateWriter) shares(d *planned) bool {
+	raw := &d.f.raw
+	return raw.record != nil && raw.fifo == w.queue.ARN.FIFO() && raw.encrypted == w.encrypted && d.sub.Raw && d.f.Shared(d.sub)
+}
+
+// reuse is the publication's raw record, under a message id of its own, and the message's size.
+func (w *immediateWriter) reuse(d *planned) (record []byte, size int) {
+	w.id = w.from.module.options.NewID()
+	message.SetRecordID(*d.f.raw.record, w.id)
+	return *d.f.raw.record, d.f.raw.size
+}
+
+// render makes the message of a notification, unless that was done before the locks were taken.
+func (w *immediateWriter) render(d *planned, n *message.Message) (*message.Message, error) {
+	o := &w.from.module.options
+	if d.rendered.of(d.f) {
+		return d.rendered.message(o.NewID, w.encrypted), nil
+	}
+	return o.Render(n)
+}
+
+// encode makes the record of a message for the open queue, and the message's size. A raw one is
+// kept for the publication's other subscriptions.
+func (w *immediateWriter) encode(d *planned, m *message.Message) (record []byte, size int) {
+	m.Sent, w.id = w.now, m.ID
+	fifo := w.queue.ARN.FIFO()
+	if !fifo {
+		backlog.ForStandard(m, d.f.Topic)
+	}
+	size = m.Size()
+	if w.record == nil {
+		w.record = records.Get().(*[]byte)
+	}
+	record = m.AppendRecord((*w.record)[:0])
+	*w.record = record
+	if d.sub.Raw && d.f.Shared(d.sub) {
+		kept := w.record
+		w.record = d.f.raw.record // its queue is of the other kind
+		d.f.raw = rawRecord{record: kept, size: size, fifo: fifo, encrypted: w.encrypted}
+	}
+	return record, size
+}
+
+// accept puts a record into the open queue, unless the message is too large for it.
+func (w *immediateWriter) accept(d *planned, n *message.Message, record []byte, size int) bool {
+	qs := w.queue
 	cfg := qs.Machine.Config()
 	if size > cfg.MaxMessageSize {
 		return false
@@ -417,8 +444,8 @@ func (w *immediateWriter) put(d *planned) bool {
 		w.into, w.intoShard = qs, d.to
 	}
 	w.sizes = append(w.sizes, size)
-	lane := layout.GroupLane(f.P.Group)
-	if !fifo && f.Topic.FIFO() {
+	lane := layout.GroupLane(d.f.P.Group)
+	if !qs.ARN.FIFO() && d.f.Topic.FIFO() {
 		lane = layout.MainLane
 	}
 	sequence := d.to.Accept(qs, w.now, queue.Arrival{

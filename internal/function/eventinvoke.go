@@ -135,8 +135,8 @@ type SetEventInvoke struct {
 	Function  arn.ARN
 	Qualifier string // empty: Latest
 	Change    EventInvokeChange
-	// There reports whether a destination function exists; nil: all do.
-	There func(fn arn.ARN) bool
+	// Missing are the destinations of the change that are functions and do not exist.
+	Missing []arn.ARN
 	// Merge keeps members that are not in the change; otherwise all are replaced.
 	Merge bool
 }
@@ -163,10 +163,8 @@ func (s *State) SetEventInvoke(now time.Time, cmd SetEventInvoke, b *mutation.Ba
 	if err != nil {
 		return EventInvoke{}, err
 	}
-	for _, fn := range cmd.Change.Functions() {
-		if cmd.There != nil && !cmd.There(fn) {
-			return EventInvoke{}, ErrEventInvokeNoTarget.With(fn)
-		}
+	if len(cmd.Missing) > 0 {
+		return EventInvoke{}, ErrEventInvokeNoTarget.With(cmd.Missing[0])
 	}
 	if f.eventInvokes == nil {
 		f.eventInvokes = map[string]EventInvoke{}

@@ -373,11 +373,9 @@ func (sh *Shard) countEvents(fn arn.ARN) (info EventsInfo, qs *queues.Queue, err
 // function.State.SetEventInvoke, and InvalidParameter for a destination function that does not
 // exist.
 func (e *Functions) SetEventInvoke(ctx context.Context, cmd function.SetEventInvoke) (c function.EventInvoke, err error) {
-	there, err := e.areThere(ctx, cmd.Change.Functions())
-	if err != nil {
+	if cmd.Missing, err = e.missing(ctx, cmd.Change.Functions()); err != nil {
 		return c, err
 	}
-	cmd.There = func(fn arn.ARN) bool { return there[fn] }
 	err = e.WithCatalog(ctx, cmd.Function, func(sh *Shard) (err error) {
 		c, err = sh.Functions.SetEventInvoke(clock.Time(sh.Now()), cmd, &sh.Batch)
 		return err
@@ -385,18 +383,20 @@ func (e *Functions) SetEventInvoke(ctx context.Context, cmd function.SetEventInv
 	return c, err
 }
 
-// areThere reports which of some functions, versions and aliases exist.
-func (e *Functions) areThere(ctx context.Context, all []arn.ARN) (map[arn.ARN]bool, error) {
-	there := map[arn.ARN]bool{}
+// missing are those of some functions, versions and aliases that do not exist.
+func (e *Functions) missing(ctx context.Context, all []arn.ARN) (missing []arn.ARN, err error) {
 	for _, fn := range all {
 		name, qualifier, _ := fn.SplitFunction()
 		_, err := e.FunctionInfo(ctx, name, qualifier)
-		if err != nil && fault.KindOf(err) != fault.ResourceNotFound {
+		switch {
+		case err == nil:
+		case fault.KindOf(err) == fault.ResourceNotFound:
+			missing = append(missing, fn)
+		default:
 			return nil, err
 		}
-		there[fn] = err == nil
 	}
-	return there, nil
+	return missing, nil
 }
 
 // EventInvoke is the retry configuration of the events of a function, version or alias; the

@@ -95,10 +95,3 @@ func (a *Account) DeleteKey(user, id string) error {
 	a.putKey(k, nil)
 	return nil
 }
-
-// EachKey calls f with every access key, unordered.
-func (a *Account) EachKey(f func(k *AccessKey)) {
-	for _, k := range a.keys {
-		f(k)
-	}
-}

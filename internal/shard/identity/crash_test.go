@@ -22,9 +22,11 @@ func everything(m *identity.Module) string {
 		for _, kind := range iam.Kinds {
 			for _, e := range a.List(kind, "") {
 				all[string(kind)+e.Name] = e
+				for _, k := range a.Keys(e) { // of users only
+					all[k.ID] = k
+				}
 			}
 		}
-		a.EachKey(func(k *iam.AccessKey) { all[k.ID] = k })
 		return nil
 	})
 	text, err := json.Marshal(all)

@@ -117,14 +117,6 @@ func (r *Replica) Own(epoch uint64, o OwnerOptions) (*Owner, error) {
 // Epoch is the epoch that the owner writes in.
 func (o *Owner) Epoch() uint64 { return o.epoch }
 
-// Numbers are those of the latest record that was written, and of the latest that was
-// accepted.
-func (o *Owner) Numbers() (written, accepted uint64) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.number, o.accepted
-}
-
 // Failed is why the owner has stepped down; nil: it has not.
 func (o *Owner) Failed() error {
 	o.mu.Lock()

@@ -6,10 +6,13 @@ package config
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
+	"maps"
 	"net"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -257,7 +260,7 @@ func (c *Config) Check() error {
 		_, _, err = net.SplitHostPort(c.Pprof)
 		check(err == nil, "pprof", "want HOST:PORT, have %q", c.Pprof)
 	}
-	for flag, address := range map[string]string{"admin-listen": c.AdminListen, "acme-http": c.ACMEHTTP, "ingest-listen": c.IngestListen} {
+	for flag, address := range sorted(map[string]string{"admin-listen": c.AdminListen, "acme-http": c.ACMEHTTP, "ingest-listen": c.IngestListen}) {
 		_, _, err = net.SplitHostPort(address)
 		check(address == "" || err == nil, flag, "want HOST:PORT, have %q", address)
 	}
@@ -293,10 +296,10 @@ func (c *Config) Check() error {
 	c.Backup.check(check, c.Store)
 	c.checkPush(check)
 	c.checkTraces(check)
-	for flag, n := range map[string]int{
+	for flag, n := range sorted(map[string]int{
 		"sns-max-topics": c.MaxTopics, "sns-max-subscriptions": c.MaxSubscriptions, "sns-max-filter-policies": c.MaxFilterPolicies,
 		"sns-max-replays": c.MaxReplays, "sns-max-publishes": c.MaxPublishes, "cloudwatch-max-alarms": c.MaxAlarms,
-	} {
+	}) {
 		check(n >= 0, flag, "want 0 or more, have %d", n)
 	}
 	check(c.PrometheusSeries >= 0, "prometheus-series", "want 0 or more, have %d", c.PrometheusSeries)
@@ -321,7 +324,7 @@ func (c *Config) Check() error {
 	for _, entry := range c.FunctionAllow {
 		host, port, err := ParseAllow(entry)
 		check(err == nil, "function-allow", "%v", err)
-		for flag, address := range map[string]string{"pprof": c.Pprof, "admin-listen": c.AdminListen} {
+		for flag, address := range sorted(map[string]string{"pprof": c.Pprof, "admin-listen": c.AdminListen}) {
 			own, number, _ := net.SplitHostPort(address)
 			check(err != nil || strconv.Itoa(int(port)) != number || host != own && host != "localhost" && !net.ParseIP(host).IsLoopback(), "function-allow",
 				"functions do not reach --%s at %s", flag, entry)
@@ -332,6 +335,17 @@ func (c *Config) Check() error {
 	check(c.EndpointConcurrency >= 1, "endpoint-concurrency", "want 1 or more, have %d", c.EndpointConcurrency)
 	check(c.DeliveryConcurrency >= 1, "delivery-concurrency", "want 1 or more, have %d", c.DeliveryConcurrency)
 	return errors.Join(problems...)
+}
+
+// sorted is a map in the order of its keys, so that problems are always told in the same order.
+func sorted[V any](m map[string]V) iter.Seq2[string, V] {
+	return func(yield func(string, V) bool) {
+		for _, k := range slices.Sorted(maps.Keys(m)) {
+			if !yield(k, m[k]) {
+				return
+			}
+		}
+	}
 }
 
 // CheckFlags is Check for explicit settings: it refuses zeros that mean the default in a

@@ -128,6 +128,19 @@ func TestConfigCheck(t *testing.T) {
 	}
 }
 
+// TestOrderOfProblems: the same settings are refused in the same words each time.
+func TestOrderOfProblems(t *testing.T) {
+	c := valid()
+	c.AdminListen, c.ACMEHTTP, c.IngestListen = "a", "b", "c"
+	c.MaxTopics, c.MaxSubscriptions, c.MaxFilterPolicies, c.MaxReplays, c.MaxPublishes, c.MaxAlarms = -1, -1, -1, -1, -1, -1
+	first := c.Check().Error()
+	for range 50 {
+		if again := c.Check().Error(); again != first {
+			t.Fatalf("%s\nafter\n%s", again, first)
+		}
+	}
+}
+
 func TestFunctionAllowWithoutAPortIsOneProblem(t *testing.T) {
 	c := valid()
 	c.FunctionAllow = []string{"db"}

@@ -18,10 +18,10 @@ type Accounts struct {
 }
 
 func (a *Accounts) check(check func(ok bool, flag, format string, args ...any)) {
-	for flag, n := range map[string]int64{
+	for flag, n := range sorted(map[string]int64{
 		"account-max-requests": int64(a.MaxRequests), "account-max-bytes-per-second": a.MaxBytes,
 		"account-max-queues": int64(a.MaxQueues), "account-max-topics": int64(a.MaxTopics), "account-max-storage": a.MaxStorage,
-	} {
+	}) {
 		check(n >= 0, flag, "want 0 or more, have %d", n)
 	}
 }

@@ -3,9 +3,9 @@ package config
 import "net/url"
 
 func (c *Config) checkPush(check func(ok bool, flag, format string, args ...any)) {
-	for flag, gateway := range map[string]string{
+	for flag, gateway := range sorted(map[string]string{
 		"push-apns-url": c.PushAPNsURL, "push-apns-sandbox-url": c.PushAPNsSandboxURL, "push-fcm-url": c.PushFCMURL,
-	} {
+	}) {
 		u, err := url.Parse(gateway)
 		check(gateway == "" || err == nil && u.Host != "" && u.User == nil && u.RawQuery == "" && u.Fragment == "" &&
 			(u.Scheme == "https" || u.Scheme == "http" && !c.Production), flag, "want https://HOST[:PORT], have %q", gateway)

@@ -108,8 +108,8 @@ type poller struct {
 
 	failing error // the reported reason why the queue cannot be read
 
-	lacking bool          // the queue or the function was missing in the last attempt; only run uses it
-	found   chan struct{} // one of them was created
+	absent bool          // the queue or the function was missing in the last attempt; only run uses it
+	found  chan struct{} // one of them was created
 }
 
 // run receives batches until ctx ends, then waits for those in flight.
@@ -117,7 +117,7 @@ func (p *poller) run(ctx context.Context) {
 	var batches sync.WaitGroup
 	defer batches.Wait()
 	defer p.busy.end()
-	defer p.lack(false)
+	defer p.setMissing(false)
 	rest := firstRest
 	for p.admit(ctx) {
 		b, err := p.collect(ctx)
@@ -125,16 +125,16 @@ func (p *poller) run(ctx context.Context) {
 			p.leave()
 			if err != nil && ctx.Err() == nil {
 				p.Logger.Debug("an event-source mapping cannot read its queue", slog.String("mapping", p.mapping.ARN.String()), slog.Any("error", err))
-				p.fails(err)
+				p.setFailing(err)
 				p.pause(ctx, &rest)
 			} else {
 				p.foundNothing()
-				p.lack(false)
+				p.setMissing(false)
 			}
 			continue
 		}
 		rest = firstRest
-		p.lack(false)
+		p.setMissing(false)
 		b.release = p.Clock.Hold()
 		batches.Go(func() {
 			p.deliver(ctx, b)
@@ -220,8 +220,8 @@ func (p *poller) leave() {
 	p.wakeUp(p.freed)
 }
 
-// slower lowers the limit of batches in flight, after the function has failed.
-func (p *poller) slower() {
+// lowerLimit lowers the limit of batches in flight, after the function has failed.
+func (p *poller) lowerLimit() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.limit, p.grown = max(p.limit/2, 1), clock.System.Now()
@@ -252,7 +252,7 @@ func after(d time.Duration) (over <-chan struct{}, stop func() bool) {
 // The first time it returns at once: they may have been created before the poller registered
 // its wait.
 func (p *poller) pause(ctx context.Context, rest *time.Duration) {
-	if p.lack(true) {
+	if p.setMissing(true) {
 		return
 	}
 	over, stop := after(*rest)
@@ -264,12 +264,12 @@ func (p *poller) pause(ctx context.Context, rest *time.Duration) {
 	}
 }
 
-// lack records whether the queue or the function is missing; changed says whether that is
+// setMissing records whether the queue or the function is missing; changed says whether that is
 // new.
-func (p *poller) lack(is bool) (changed bool) {
-	if changed = p.lacking != is; changed {
-		p.lacking = is
-		p.lacks(p, is)
+func (p *poller) setMissing(is bool) (changed bool) {
+	if changed = p.absent != is; changed {
+		p.absent = is
+		p.noteMissing(p, is)
 	}
 	return changed
 }
@@ -291,8 +291,8 @@ func (p *poller) collect(ctx context.Context) (*batch, error) {
 		return nil, nil
 	}
 	b.until = p.Clock.Now().Add(visibility)
-	p.fails(nil)
-	p.sort(received, b)
+	p.setFailing(nil)
+	p.add(received, b)
 	if p.mapping.Window > 0 {
 		p.fill(ctx, b)
 	}
@@ -338,14 +338,14 @@ func (p *poller) fill(ctx context.Context, b *batch) {
 		if err != nil { // continue with the messages of the batch
 			break
 		}
-		p.sort(received, b)
+		p.add(received, b)
 	}
-	p.held(timer, ended)()
+	p.endWait(timer, ended)()
 }
 
-// held ends a wait for the clock: it stops the timer, or takes over the hold of a timer that
+// endWait ends a wait for the clock: it stops the timer, or takes over the hold of a timer that
 // has run.
-func (p *poller) held(timer clock.Timer, ran <-chan func()) (release func()) {
+func (p *poller) endWait(timer clock.Timer, ran <-chan func()) (release func()) {
 	if timer.Stop() {
 		return p.Clock.Hold()
 	}
@@ -380,8 +380,8 @@ func (p *poller) visibility(ctx context.Context, b *batch) (time.Duration, error
 	return cfg.Visibility, err
 }
 
-// sort adds received messages to a batch; those that match no filter are deleted.
-func (p *poller) sort(received []shard.Received, b *batch) {
+// add adds received messages to a batch; those that match no filter are deleted.
+func (p *poller) add(received []shard.Received, b *batch) {
 	var unwanted []string
 	for i := range received {
 		r := &received[i]
@@ -502,14 +502,14 @@ func (p *poller) attempt(ctx context.Context, b *batch, items []item) (ok bool) 
 		case err != nil:
 			p.Logger.Warn("a batch could not be given to its function; its messages come again",
 				slog.String("mapping", p.mapping.ARN.String()), slog.String("function", p.mapping.Function.String()), slog.Any("error", err))
-			p.slower()
+			p.lowerLimit()
 			if !given {
 				p.giveBack(items)
 			}
 		case out.FunctionError == "":
 			return p.acknowledge(items, out.Payload)
 		case !p.mapping.ReportFailures:
-			p.slower()
+			p.lowerLimit()
 		}
 		return false
 	}
@@ -524,7 +524,7 @@ func (p *poller) backOff(ctx context.Context, b *batch, d *time.Duration) {
 	select {
 	case b.release = <-over:
 	case <-ctx.Done():
-		b.release = p.held(timer, over)
+		b.release = p.endWait(timer, over)
 	}
 }
 

@@ -247,7 +247,7 @@ func TestClockWaits(t *testing.T) {
 				l.check(t, "done", &l.deleted, want...)
 			}
 			l.send("a")
-			advance() // the clock does not wait for what is lacking
+			advance() // the clock does not wait for what is missing
 			l.mu.Lock()
 			l.missing = nil
 			l.mu.Unlock()

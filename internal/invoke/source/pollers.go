@@ -150,14 +150,14 @@ func (p *Pollers) change(a arn.ARN, now *mapping.Mapping) {
 	}
 }
 
-// lacks records whether a poller's queue or function is missing.
-func (p *Pollers) lacks(one *poller, lacking bool) {
+// noteMissing records whether a poller's queue or function is missing.
+func (p *Pollers) noteMissing(one *poller, missing bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	whole, _, _ := one.mapping.Function.SplitFunction()
 	for _, a := range [...]arn.ARN{one.mapping.Queue, whole} {
 		switch {
-		case !lacking:
+		case !missing:
 			if delete(p.missing[a], one); len(p.missing[a]) == 0 {
 				delete(p.missing, a)
 			}

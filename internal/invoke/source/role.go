@@ -44,8 +44,8 @@ func (p *Pollers) Failing(a arn.ARN) error {
 	return one.failing
 }
 
-// fails records why the queue cannot be read; nil: it can.
-func (p *poller) fails(err error) {
+// setFailing records why the queue cannot be read; nil: it can.
+func (p *poller) setFailing(err error) {
 	switch fault.KindOf(err) {
 	case fault.AccessDenied, fault.KMSAccessDenied, fault.KMSDisabled, fault.KMSInvalidState, fault.KMSInvalidKeyUsage, fault.KMSNotFound:
 	default:

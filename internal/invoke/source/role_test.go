@@ -14,14 +14,14 @@ func TestFoundNothing(t *testing.T) {
 		fault.KMSAccessDenied: false, fault.AccessDenied: false,
 	} {
 		p := &poller{}
-		p.fails(fault.New(kind, "why"))
+		p.setFailing(fault.New(kind, "why"))
 		if p.failing == nil {
 			t.Errorf("%v is not told", kind)
 		}
 		if p.foundNothing(); (p.failing != nil) != kept {
 			t.Errorf("behind an empty receive, of %v is told: %v", kind, p.failing)
 		}
-		if p.fails(nil); p.failing != nil {
+		if p.setFailing(nil); p.failing != nil {
 			t.Errorf("behind a batch, of %v is told: %v", kind, p.failing)
 		}
 	}

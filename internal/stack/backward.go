@@ -20,7 +20,7 @@ func (m *Machine) Rollback(now int64, o *Order) {
 		}
 	}
 	if m.Status == CreateFailed {
-		m.doom()
+		m.planDeletion()
 		m.phase(RollbackInProgress, userInitiated)
 	} else {
 		m.phase(UpdateRollback, userInitiated)
@@ -64,7 +64,7 @@ func (m *Machine) Revert(now int64, o *Order) {
 	}
 	m.begin(now, o)
 	m.assume(o)
-	m.spare()
+	m.cancelDeletions()
 	m.phase(UpdateRollback, userInitiated)
 	m.advance()
 }
@@ -131,14 +131,14 @@ func (m *Machine) backward() bool {
 		return true
 	}
 	for id, r := range m.Resources {
-		if r.Operation != m.Operation || r.Doomed {
+		if r.Operation != m.Operation || r.PendingDelete {
 			continue
 		}
 		if r.Before != nil && r.Before.Physical != r.Physical {
 			r.Spares = append(r.Spares, *r.Before)
 			r.Before = nil
 		}
-		r.Doomed = true
+		r.PendingDelete = true
 		m.touch(id)
 	}
 	if m.Former != nil {
@@ -214,12 +214,12 @@ func (m *Machine) Delete(now int64, o *Order) {
 	m.Keep = o.Keep
 	m.OnFailure = ""
 	m.assume(o)
-	m.doom()
+	m.planDeletion()
 	m.advance()
 }
 
-// doom marks resources for deletion, all that exist.
-func (m *Machine) doom() {
+// planDeletion marks resources for deletion, all that exist.
+func (m *Machine) planDeletion() {
 	for id, r := range m.Resources {
 		if r.Status == DeleteComplete || r.Status == DeleteSkipped {
 			continue
@@ -235,17 +235,17 @@ func (m *Machine) doom() {
 				r.Spares = append(r.Spares, spare)
 			}
 			r.Before = nil
-		case r.Status != UpdateFailed && !r.Doomed: // else it may be in the former version, which a failed deletion has kept
+		case r.Status != UpdateFailed && !r.PendingDelete: // else it may be in the former version, which a failed deletion has kept
 			r.Before = nil
 		}
-		r.Doomed = true
+		r.PendingDelete = true
 		m.touch(id)
 	}
 }
 
-// clear deletes doomed and replaced resources, dependents first; true: it is complete.
+// clear deletes marked and replaced resources, dependents first; true: it is complete.
 func (m *Machine) clear() bool {
-	pending := func(r *Resource) bool { return r.Doomed || r.Unsettled || len(r.Spares) > 0 }
+	pending := func(r *Resource) bool { return r.PendingDelete || r.Unsettled || len(r.Spares) > 0 }
 	waiting := m.dependents(pending)
 	underWay := m.underWay()
 	for moved := true; moved; {
@@ -287,12 +287,12 @@ func (m *Machine) remove(r *Resource) {
 		spare := r.Spares[0]
 		if spare.ReplacePolicy == retain || spare.Physical == "" || m.keeps(r) || m.elsewhere(r, &spare) {
 			if spare.Physical != "" {
-				m.sparing(r, spare, DeleteSkipped, "")
+				m.noteSpare(r, spare, DeleteSkipped, "")
 			}
-			m.spared(r)
+			m.forgetSpare(r)
 			return
 		}
-		m.sparing(r, spare, DeleteInProgress, "")
+		m.noteSpare(r, spare, DeleteInProgress, "")
 		m.take(r, Step{Action: Delete, Target: spare, Spare: true})
 		return
 	}
@@ -318,7 +318,7 @@ func (m *Machine) elsewhere(r *Resource, v *Version) bool {
 		return false
 	}
 	for id, other := range m.Resources {
-		if id != r.Logical && !other.Doomed && other.Exists() && other.Type == v.Type && other.Physical == v.Physical {
+		if id != r.Logical && !other.PendingDelete && other.Exists() && other.Type == v.Type && other.Physical == v.Physical {
 			return true
 		}
 	}
@@ -344,14 +344,14 @@ func (m *Machine) keeps(r *Resource) bool {
 	return m.Status == DeleteInProgress && slices.Contains(m.Keep, r.Logical)
 }
 
-// sparing tells of what was replaced, whose resource keeps its status.
-func (m *Machine) sparing(r *Resource, spare Version, s Status, reason string) {
+// noteSpare tells of what was replaced, whose resource keeps its status.
+func (m *Machine) noteSpare(r *Resource, spare Version, s Status, reason string) {
 	m.event(Event{
 		Logical: r.Logical, Physical: spare.Physical, Type: spare.Type, Status: s, Reason: reason, Token: m.Token, Properties: m.shown(spare.Properties),
 	})
 }
 
-func (m *Machine) spared(r *Resource) {
+func (m *Machine) forgetSpare(r *Resource) {
 	r.Spares = slices.Delete(r.Spares, 0, 1)
 	if len(r.Spares) == 0 {
 		r.Spares = nil
@@ -361,7 +361,7 @@ func (m *Machine) spared(r *Resource) {
 
 // gone ends a resource. A stack that continues removes it.
 func (m *Machine) gone(r *Resource, s Status) {
-	r.Doomed, r.Before, r.Phase = false, nil, m.Phase
+	r.PendingDelete, r.Before, r.Phase = false, nil, m.Phase
 	m.set(r, s, "")
 	if m.Status == UpdateCleanup || m.Status == UpdateRollbackCleanup {
 		delete(m.Resources, r.Logical)
@@ -373,14 +373,14 @@ func (m *Machine) deleted(r *Resource, step *Step, o Outcome) {
 	cleanup := m.Status == UpdateCleanup || m.Status == UpdateRollbackCleanup
 	switch {
 	case step.Spare && o.Reason != "" && cleanup: // as with AWS it is left behind, with an event
-		m.sparing(r, step.Target, DeleteFailed, o.Reason)
-		m.spared(r)
+		m.noteSpare(r, step.Target, DeleteFailed, o.Reason)
+		m.forgetSpare(r)
 	case step.Spare && o.Reason != "":
-		m.sparing(r, step.Target, DeleteFailed, o.Reason)
+		m.noteSpare(r, step.Target, DeleteFailed, o.Reason)
 		r.Phase, r.Status, r.Reason, r.Changed = m.Phase, DeleteFailed, o.Reason, m.now
 	case step.Spare:
-		m.sparing(r, step.Target, DeleteComplete, "")
-		m.spared(r)
+		m.noteSpare(r, step.Target, DeleteComplete, "")
+		m.forgetSpare(r)
 	case o.Reason != "" && cleanup:
 		m.set(r, DeleteFailed, o.Reason)
 		delete(m.Resources, r.Logical)

@@ -69,7 +69,7 @@ func (m *Machine) Update(now int64, o *Order) {
 	m.Updated = now
 	held := Held(&m.Stack)
 	if held {
-		m.spare()
+		m.cancelDeletions()
 	}
 	m.Within, m.Keep = o.Nested, nil
 	if m.Status != UpdateFailed && !held { // else it returns to the last complete source
@@ -483,7 +483,7 @@ func (m *Machine) complete() {
 	}
 	for id, r := range m.Resources {
 		if _, ok := m.Design.Parts[id]; !ok {
-			r.Doomed = true
+			r.PendingDelete = true
 			m.touch(id)
 		}
 	}
@@ -516,11 +516,11 @@ func (r *Resource) unsettle() {
 	r.Unsettled = r.Unsettled || r.Type == Type && r.Before != nil && r.Before.Physical == r.Physical
 }
 
-// spare has what an update was to delete be left as it is.
-func (m *Machine) spare() {
+// cancelDeletions has what an update was to delete be left as it is.
+func (m *Machine) cancelDeletions() {
 	for id, r := range m.Resources {
-		if r.Doomed {
-			r.Doomed = false
+		if r.PendingDelete {
+			r.PendingDelete = false
 			m.touch(id)
 		}
 	}
@@ -569,10 +569,10 @@ func (m *Machine) giveUp() {
 	case m.OnFailure == OnFailureNothing:
 		m.phase(CreateFailed, reason)
 	case m.OnFailure == OnFailureDelete:
-		m.doom()
+		m.planDeletion()
 		m.phase(DeleteInProgress, reason+"Delete requested by user.")
 	default:
-		m.doom()
+		m.planDeletion()
 		m.phase(RollbackInProgress, reason+"Rollback requested by user.")
 	}
 }

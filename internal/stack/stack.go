@@ -216,12 +216,12 @@ type Resource struct {
 	Logical string `json:"logical"`
 	Version
 
-	Status    Status `json:"status"`
-	Reason    string `json:"reason,omitempty"`
-	Changed   int64  `json:"changed"` // epoch milliseconds
-	Operation uint64 `json:"operation"`
-	Phase     uint64 `json:"phase"`            // the last completed one
-	Doomed    bool   `json:"doomed,omitempty"` // it is to be deleted
+	Status        Status `json:"status"`
+	Reason        string `json:"reason,omitempty"`
+	Changed       int64  `json:"changed"` // epoch milliseconds
+	Operation     uint64 `json:"operation"`
+	Phase         uint64 `json:"phase"`            // the last completed one
+	PendingDelete bool   `json:"doomed,omitempty"` // it is to be deleted
 	// Unsettled says that it is a nested stack whose update waits for the end of this one's.
 	Unsettled bool `json:"unsettled,omitempty"`
 	// Next is the step in progress; nil: there is none.

@@ -90,7 +90,7 @@ func (p Inline) going(r *stack.Resource) bool {
 // kept reports that a resource has it and is not about to give it up.
 func (p Inline) kept(e *entry, r *stack.Resource) bool {
 	switch {
-	case r.Doomed && !e.Leaves(r), r.Next != nil && r.Next.Action == stack.Update && !p.of(&r.Next.Target):
+	case r.PendingDelete && !e.Leaves(r), r.Next != nil && r.Next.Action == stack.Update && !p.of(&r.Next.Target):
 		return false
 	case r.Status == stack.UpdateComplete:
 		return p.of(&r.Version)

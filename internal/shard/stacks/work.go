@@ -67,7 +67,7 @@ func (m *Module) Beside(t *Task, types ...string) (all []map[string]any) {
 			return
 		}
 		for _, logical := range sorted(e.Resources) {
-			if r := e.Resources[logical]; logical != t.Logical && r.Exists() && !r.Doomed && slices.Contains(types, r.Type) {
+			if r := e.Resources[logical]; logical != t.Logical && r.Exists() && !r.PendingDelete && slices.Contains(types, r.Type) {
 				all = append(all, r.Properties)
 			}
 		}

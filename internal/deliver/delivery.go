@@ -79,7 +79,7 @@ func (d *delivery) Attempt(ctx context.Context) consume.Result {
 	d.made = shard.Attempt{At: at, Outcome: out.Class.String(), Status: out.Status, Detail: out.Detail, Latency: out.Latency}
 	d.concluded = out.Concluded
 	if out.Kept != nil {
-		d.Signature = out.Kept
+		d.Kept = out.Kept
 	}
 	if out.Text != nil {
 		d.Feedback = out.Text.Feedback
@@ -154,12 +154,12 @@ func (d *delivery) request() (*Request, error) {
 	}
 	var unsigned *message.Unsigned
 	r.body, unsigned = envelope.Body(d.Message, r.Issuer)
-	if envelope.Reuse(r.body, unsigned, d.Signature) {
+	if envelope.Reuse(r.body, unsigned, d.Kept) {
 		return r, nil
 	}
 	err := d.options.Signer.Sign(r.body, unsigned)
 	if err == nil {
-		d.Signature = envelope.Keep(r.body, unsigned)
+		d.Kept = envelope.Keep(r.body, unsigned)
 	}
 	return r, err
 }

@@ -147,7 +147,7 @@ func (e *engine) Take(sub arn.ARN, most int) (taken []*shard.Delivery, more bool
 		en.leased = true
 		en.receives++
 		d := &shard.Delivery{
-			Subscription: st.sub, Retry: st.policy, Throttle: st.throttle, Feedback: e.feedback, Message: en.m, Attempt: en.receives, Signature: en.signature, Cause: en.cause,
+			Subscription: st.sub, Retry: st.policy, Throttle: st.throttle, Feedback: e.feedback, Message: en.m, Attempt: en.receives, Kept: en.signature, Cause: en.cause,
 		}
 		if !d.Cause.IsZero() {
 			d.Attempt = d.Cause.Attempt
@@ -203,7 +203,7 @@ func (e *engine) Retry(d *shard.Delivery, a shard.Attempt, due time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	en := e.end(d, a)
-	en.due, en.signature, en.cause = due, d.Signature, d.Cause
+	en.due, en.signature, en.cause = due, d.Kept, d.Cause
 	if wait := due.Sub(e.clock.Now()); wait > 0 {
 		e.clock.AfterFunc(wait, func() {
 			e.mu.Lock()

@@ -10,7 +10,6 @@ import (
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard"
-	"godwit.dev/godwit/internal/topic"
 	"godwit.dev/godwit/internal/tracing"
 )
 
@@ -104,14 +103,6 @@ func (r *Request) Body() []byte {
 		r.body, _ = envelope.Body(r.Message, envelope.Issuer{URL: r.Issuer.URL})
 	}
 	return r.body
-}
-
-// Kept is the Kept of the last Outcome; nil: nothing.
-func (r *Request) Kept() []byte {
-	if r.Subscription.Protocol != topic.SMS {
-		return nil // it is a signature
-	}
-	return r.Signature
 }
 
 // Raw reports whether Body is the message without an envelope.

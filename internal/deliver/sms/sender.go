@@ -147,7 +147,7 @@ func (s *Sender) Send(ctx context.Context, r *deliver.Request) deliver.Outcome {
 	if s.Injected != nil && s.Injected(place) != nil {
 		return deliver.Outcome{Detail: "text messages fail on purpose"}
 	}
-	t := &Text{Body: bodyOf(r), ID: idOf(r), Sent: kept(r.Kept())}
+	t := &Text{Body: bodyOf(r), ID: idOf(r), Sent: kept(r.Kept)}
 	wishes := wishesOf(r.Message.Attributes)
 	cut, fits := sms.Cut(t.Body)
 	number, valid := sms.Number(r.Subscription.Endpoint)

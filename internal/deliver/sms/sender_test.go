@@ -76,7 +76,7 @@ func TestParts(t *testing.T) {
 		t.Fatalf("%+v", first)
 	}
 	c.result = smssender.Result{Outcome: deliver.Outcome{Class: deliver.Success}}
-	second := s.Send(t.Context(), request(long, func(r *deliver.Request) { r.Signature, r.Attempt = first.Kept, 2 }))
+	second := s.Send(t.Context(), request(long, func(r *deliver.Request) { r.Kept, r.Attempt = first.Kept, 2 }))
 	if second.Class != deliver.Success || second.Kept != nil {
 		t.Fatalf("%+v", second)
 	}

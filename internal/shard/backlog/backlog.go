@@ -40,9 +40,10 @@ type Delivery struct {
 	// Cause is set once the delivery has failed for good. Retry persists it: such a delivery
 	// is not attempted any more, it only waits for its dead-letter queue.
 	Cause Cause
-	// Signature is the consumer's signature of the notification; nil: it has made none. It
-	// is persisted with the attempts.
-	Signature []byte
+	// Kept is what the consumer keeps from one attempt to the next: its signature of a
+	// notification, or which parts of a text message were sent; nil: nothing. It is persisted
+	// with the attempts.
+	Kept []byte
 
 	History History
 	Lease
@@ -179,7 +180,7 @@ func (e *Backlogs) Retry(d *Delivery, a Attempt, due time.Time) {
 	if a.Outcome != "" {
 		d.History.add(a)
 	}
-	d.History.Signature, d.History.cause = d.Signature, d.Cause
+	d.History.Kept, d.History.cause = d.Kept, d.Cause
 	d.Conclude(!d.Cause.IsZero(), func(sh *Shard, qs *queues.Queue, now int64) {
 		sh.Batch.Set(qs.Machine.Keys().History(d.Queued.Sequence), d.History.Encode())
 		// It fails only if the subscription was deleted: the lease is ours.

@@ -30,9 +30,9 @@ type History struct {
 	Total int
 	First []Attempt
 	last  []Attempt // oldest first
-	// Signature and cause are stored in the same record.
-	Signature []byte
-	cause     Cause
+	// Kept and cause are stored in the same record.
+	Kept  []byte
+	cause Cause
 }
 
 func (h *History) add(a Attempt) {
@@ -76,7 +76,7 @@ func (h *History) Encode() []byte {
 	if !h.cause.IsZero() {
 		version = historyCaused
 	}
-	buf := mutation.AppendText([]byte{version}, string(h.Signature))
+	buf := mutation.AppendText([]byte{version}, string(h.Kept))
 	if version == historyCaused {
 		buf = mutation.AppendText(buf, h.cause.Reason)
 		buf = binary.AppendUvarint(buf, uint64(h.cause.Attempt))
@@ -109,7 +109,7 @@ func DecodeHistory(p []byte) (h History, err error) {
 			return h, message.ErrCorrupt
 		}
 		if p = rest; signature != "" {
-			h.Signature = []byte(signature)
+			h.Kept = []byte(signature)
 		}
 	}
 	if version >= historyCaused {

@@ -43,7 +43,7 @@ func TestFinishedAreBounded(t *testing.T) {
 // for byte; damage costs what is behind it.
 func TestHistoryRecords(t *testing.T) {
 	one := []Attempt{{At: time.UnixMilli(5).UTC(), Outcome: "server-error", Status: 503, Detail: "no", Latency: time.Millisecond}}
-	plain := History{Total: 1, First: one, Signature: []byte("s")}
+	plain := History{Total: 1, First: one, Kept: []byte("s")}
 	if got, want := plain.Encode(), "\x02\x01s\x01\x0a\x0cserver-error\xf7\x03\x02no\xe8\x07"; string(got) != want {
 		t.Errorf("encoded as %q, want %q", got, want)
 	}

@@ -131,7 +131,7 @@ func (e *Backlogs) readHistories(keys *layout.Keys, taken []*Delivery) error {
 			return err
 		}
 		d.History, _ = DecodeHistory(value)
-		d.Signature = d.History.Signature
+		d.Kept = d.History.Kept
 		if d.Cause = d.History.cause; !d.Cause.IsZero() {
 			d.Attempt = d.Cause.Attempt // later leases were hand-overs, not attempts
 		}

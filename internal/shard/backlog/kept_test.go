@@ -25,10 +25,10 @@ func TestSignatureIsKeptWithTheAttempts(t *testing.T) {
 	}
 	for _, want := range []string{"", "signed", "signed"} {
 		d := take()
-		if string(d.Signature) != want || d.History.Total != d.Attempt-1 {
-			t.Errorf("attempt %d has %q and %d attempts behind it", d.Attempt, d.Signature, d.History.Total)
+		if string(d.Kept) != want || d.History.Total != d.Attempt-1 {
+			t.Errorf("attempt %d has %q and %d attempts behind it", d.Attempt, d.Kept, d.History.Total)
 		}
-		d.Signature = []byte("signed")
+		d.Kept = []byte("signed")
 		e.Retry(d, backlog.Attempt{At: shardtest.Start, Outcome: "server-error"}, shardtest.Start)
 		e.Close()
 		e = shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, s, nil), Clock: c})
@@ -38,7 +38,7 @@ func TestSignatureIsKeptWithTheAttempts(t *testing.T) {
 	h := backlog.History{Total: 1, First: []backlog.Attempt{{At: shardtest.Start, Outcome: "success"}}}
 	record := h.Encode()
 	first := append([]byte{1}, record[2:]...) // which had no signature, not even its length
-	if got, err := backlog.DecodeHistory(first); err != nil || got.Total != 1 || len(got.First) != 1 || got.Signature != nil {
+	if got, err := backlog.DecodeHistory(first); err != nil || got.Total != 1 || len(got.First) != 1 || got.Kept != nil {
 		t.Errorf("the first version is read as %+v", got)
 	}
 }

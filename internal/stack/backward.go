@@ -10,7 +10,7 @@ import (
 )
 
 // Rollback rolls back a stack whose creation or update has failed without a rollback.
-func (m *Machine) Rollback(now int64, o *Order) {
+func (m *Machine) Rollback(now int64, o *Request) {
 	m.begin(now, o)
 	m.assume(o)
 	for id, r := range m.Resources {
@@ -30,7 +30,7 @@ func (m *Machine) Rollback(now int64, o *Order) {
 
 // ContinueRollback continues an update's rollback that has failed, without the resources to be
 // skipped.
-func (m *Machine) ContinueRollback(now int64, o *Order) {
+func (m *Machine) ContinueRollback(now int64, o *Request) {
 	m.begin(now, o)
 	m.assume(o)
 	m.Keep = o.Keep
@@ -58,7 +58,7 @@ func (m *Machine) Settle(now int64) {
 }
 
 // Revert rolls back an update that is Held, as that of its parent is rolled back.
-func (m *Machine) Revert(now int64, o *Order) {
+func (m *Machine) Revert(now int64, o *Request) {
 	if !Held(&m.Stack) {
 		return
 	}
@@ -70,7 +70,7 @@ func (m *Machine) Revert(now int64, o *Order) {
 }
 
 // assume sets another role for the steps, if one is given.
-func (m *Machine) assume(o *Order) {
+func (m *Machine) assume(o *Request) {
 	if o.Source.Role == "" {
 		return
 	}
@@ -198,7 +198,7 @@ func (m *Machine) restored(r *Resource, step *Step, o Outcome) {
 
 // Delete begins a deletion, of a stack without an update or rollback in progress. If another
 // stack imports an export, nothing is deleted, and the stack is unchanged.
-func (m *Machine) Delete(now int64, o *Order) {
+func (m *Machine) Delete(now int64, o *Request) {
 	was := m.Status
 	m.begin(now, o)
 	m.phase(DeleteInProgress, userInitiated)

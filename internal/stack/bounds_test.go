@@ -94,7 +94,7 @@ func TestMaskedOnceReplaced(t *testing.T) {
 		failing  = "Resources: {A: {Type: AWS::SQS::Queue, Properties: {QueueName: %s, Tags: [{Key: k, Value: %s}]}}, B: {Type: AWS::SQS::Queue, DependsOn: A}}"
 	)
 	r := newRun()
-	order := func(template, onFailure, secret string) *stack.Order {
+	order := func(template, onFailure, secret string) *stack.Request {
 		return r.secretOrder(t, fmt.Sprintf(template, "named-by-"+secret[:5], secret), onFailure, secret)
 	}
 	ends := func(want stack.Status) { t.Helper(); r.ends(t, want) }
@@ -160,7 +160,7 @@ func TestMaskedOnceResumed(t *testing.T) {
 }
 
 // secretOrder orders a template that a NoEcho parameter's value was put into.
-func (r *run) secretOrder(t *testing.T, template, onFailure, secret string) *stack.Order {
+func (r *run) secretOrder(t *testing.T, template, onFailure, secret string) *stack.Request {
 	t.Helper()
 	d, err := r.bind(template)
 	if err != nil {
@@ -183,7 +183,7 @@ func (r *run) ends(t *testing.T, want stack.Status) {
 // not kept, however often an update fails.
 func TestMaskedOnceSkipped(t *testing.T) {
 	r := newRun()
-	order := func(onFailure, secret string) *stack.Order {
+	order := func(onFailure, secret string) *stack.Request {
 		return r.secretOrder(t, "Resources: {A: {Type: AWS::SQS::Queue, Properties: {QueueName: q, Tags: [{Key: k, Value: "+secret+"}]}}}", onFailure, secret)
 	}
 	ends := func(want stack.Status) { t.Helper(); r.ends(t, want) }
@@ -197,14 +197,14 @@ func TestMaskedOnceSkipped(t *testing.T) {
 	if len(r.Hidden) > 2 { // of what it was, and of what it was to be by the last update but one
 		t.Errorf("hidden are %q", r.Hidden)
 	}
-	r.Rollback(r.now, &stack.Order{})
+	r.Rollback(r.now, &stack.Request{})
 	ends(stack.UpdateRollbackFailed)
-	r.ContinueRollback(r.now, &stack.Order{Keep: []string{"A"}})
+	r.ContinueRollback(r.now, &stack.Request{Keep: []string{"A"}})
 	ends(stack.UpdateRollbackDone)
 	if len(r.Hidden) != 1 {
 		t.Errorf("hidden are %q", r.Hidden)
 	}
-	r.Delete(r.now, &stack.Order{})
+	r.Delete(r.now, &stack.Request{})
 	ends(stack.DeleteComplete)
 	for _, e := range r.events {
 		if strings.Contains(e.Properties, "-secret") {
@@ -217,7 +217,7 @@ func TestMaskedOnceSkipped(t *testing.T) {
 func TestDeletionAfterFailedUpdate(t *testing.T) {
 	const template = "Resources: {A: {Type: AWS::SQS::Queue, Properties: {QueueName: q, DelaySeconds: %d}}}"
 	r := newRun()
-	order := func(delay int) *stack.Order {
+	order := func(delay int) *stack.Request {
 		d, err := r.bind(fmt.Sprintf(template, delay))
 		if err != nil {
 			t.Fatal(err)
@@ -231,7 +231,7 @@ func TestDeletionAfterFailedUpdate(t *testing.T) {
 	r.runAll(nil)
 	r.fails["delete A"] = true
 	for range 2 { // the second one begins where the first has failed
-		r.Delete(r.now, &stack.Order{})
+		r.Delete(r.now, &stack.Request{})
 		r.taken()
 		s := r.steps[0]
 		if got := fmt.Sprintf("%v %v", s.Target.Properties["DelaySeconds"], s.Now["DelaySeconds"]); s.Action != stack.Delete || got != "2 1" {
@@ -243,7 +243,7 @@ func TestDeletionAfterFailedUpdate(t *testing.T) {
 		}
 	}
 	r.fails = map[string]bool{}
-	r.Delete(r.now, &stack.Order{})
+	r.Delete(r.now, &stack.Request{})
 	if r.runAll(nil); r.Status != stack.DeleteComplete {
 		t.Errorf("%s: %s", r.Status, r.Reason)
 	}
@@ -254,7 +254,7 @@ func TestDeletionAfterFailedUpdate(t *testing.T) {
 func TestRenamedIsKept(t *testing.T) {
 	const subscription = "Resources: {%s: {Type: AWS::SNS::Subscription, Properties: {TopicArn: t, Protocol: sqs, Endpoint: e}}%s}"
 	r := newRun()
-	order := func(id, more string) *stack.Order {
+	order := func(id, more string) *stack.Request {
 		d, err := r.bind(fmt.Sprintf(subscription, id, more))
 		if err != nil {
 			t.Fatal(err)
@@ -275,7 +275,7 @@ func TestRenamedIsKept(t *testing.T) {
 	if len(r.things) != 1 || r.Resources["A"] != nil {
 		t.Errorf("there are %v", r.things)
 	}
-	r.Delete(r.now, &stack.Order{})
+	r.Delete(r.now, &stack.Request{})
 	r.ends(t, stack.DeleteComplete)
 	if len(r.things) != 0 {
 		t.Errorf("there are still %v", r.things)
@@ -288,7 +288,7 @@ func TestRetainExceptOnCreate(t *testing.T) {
 	for _, policy := range []string{"Retain", "RetainExceptOnCreate"} {
 		for _, onFailure := range []string{stack.OnFailureRollback, stack.OnFailureDelete, stack.OnFailureNothing} {
 			r := newRun()
-			order := func(id string) *stack.Order {
+			order := func(id string) *stack.Request {
 				text := "Resources: {" + id + ": {Type: AWS::SQS::Queue, DeletionPolicy: " + policy + "}, B: {Type: AWS::SQS::Queue, DependsOn: " + id + "}}"
 				o := r.order(nil, onFailure)
 				o.Source.RetainExceptOnCreate = policy == "Retain"
@@ -307,7 +307,7 @@ func TestRetainExceptOnCreate(t *testing.T) {
 			r.fails["create B"] = true
 			r.Create(r.now, order("A"))
 			if r.runAll(nil); onFailure == stack.OnFailureNothing {
-				r.Rollback(r.now, &stack.Order{Source: stack.Source{RetainExceptOnCreate: true}})
+				r.Rollback(r.now, &stack.Request{Source: stack.Source{RetainExceptOnCreate: true}})
 				r.runAll(nil)
 			}
 			if len(r.things) > 0 {
@@ -320,7 +320,7 @@ func TestRetainExceptOnCreate(t *testing.T) {
 // The role that a rollback is given acts for what comes behind it, too: the one of before may be gone.
 func TestRollbackInAnotherRole(t *testing.T) {
 	r := newRun()
-	order := func(text string) *stack.Order {
+	order := func(text string) *stack.Request {
 		d, err := r.bind("Resources: {A: {Type: AWS::SQS::Queue}" + text + "}")
 		if err != nil {
 			t.Fatal(err)
@@ -334,7 +334,7 @@ func TestRollbackInAnotherRole(t *testing.T) {
 	r.fails["create C"] = true
 	r.Update(r.now, order(", B: {Type: AWS::SQS::Queue}, C: {Type: AWS::SQS::Queue, DependsOn: B}"))
 	r.ends(t, stack.UpdateFailed)
-	r.Rollback(r.now, &stack.Order{Source: stack.Source{Role: "another"}})
+	r.Rollback(r.now, &stack.Request{Source: stack.Source{Role: "another"}})
 	if r.taken(); r.Status != stack.UpdateRollbackCleanup || r.Source.Role != "another" {
 		t.Errorf("%s in the role %s", r.Status, r.Source.Role)
 	}
@@ -344,7 +344,7 @@ func TestRollbackInAnotherRole(t *testing.T) {
 // What cannot be deleted of what an update has replaced can be retained, too.
 func TestDeletionRetainsWhatWasReplaced(t *testing.T) {
 	r := newRun()
-	order := func(text string) *stack.Order {
+	order := func(text string) *stack.Request {
 		d, err := r.bind("Resources: {A: {Type: AWS::SQS::Queue" + text + "}")
 		if err != nil {
 			t.Fatal(err)
@@ -356,9 +356,9 @@ func TestDeletionRetainsWhatWasReplaced(t *testing.T) {
 	r.fails["create B"], r.fails["delete A"] = true, true
 	r.Update(r.now, order(", Properties: {FifoQueue: true}}, B: {Type: AWS::SQS::Queue, DependsOn: A}"))
 	r.ends(t, stack.UpdateFailed)
-	r.Delete(r.now, &stack.Order{})
+	r.Delete(r.now, &stack.Request{})
 	r.ends(t, stack.DeleteFailed)
-	r.Delete(r.now, &stack.Order{Keep: []string{"A"}})
+	r.Delete(r.now, &stack.Request{Keep: []string{"A"}})
 	r.ends(t, stack.DeleteComplete)
 }
 

@@ -12,8 +12,8 @@ import (
 	"godwit.dev/godwit/internal/stack/resource"
 )
 
-// Order is a request for an operation.
-type Order struct {
+// Request asks for an operation.
+type Request struct {
 	By    *caller.Caller
 	Token string
 	// Source is the source of the stack's new design; a deletion ignores it.
@@ -35,7 +35,7 @@ type Order struct {
 	Nested bool
 }
 
-func (m *Machine) begin(now int64, o *Order) {
+func (m *Machine) begin(now int64, o *Request) {
 	m.now = now
 	m.By, m.Token = o.By, o.Token
 }
@@ -44,7 +44,7 @@ func (m *Machine) begin(now int64, o *Order) {
 const userInitiated = "User Initiated"
 
 // Create begins the creation of a stack that has no resources.
-func (m *Machine) Create(now int64, o *Order) {
+func (m *Machine) Create(now int64, o *Request) {
 	m.begin(now, o)
 	if m.Created == 0 {
 		m.Created = now
@@ -64,7 +64,7 @@ func (m *Machine) Review(now int64) {
 }
 
 // Update begins an update, in a status that is Updatable.
-func (m *Machine) Update(now int64, o *Order) {
+func (m *Machine) Update(now int64, o *Request) {
 	m.begin(now, o)
 	m.Updated = now
 	held := Held(&m.Stack)

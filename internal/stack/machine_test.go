@@ -165,10 +165,10 @@ func (r *run) restart() {
 	r.taken()
 }
 
-func (r *run) order(d *stack.Design, onFailure string) *stack.Order {
+func (r *run) order(d *stack.Design, onFailure string) *stack.Request {
 	r.design = d
 	r.now++
-	return &stack.Order{Design: d, OnFailure: onFailure}
+	return &stack.Request{Design: d, OnFailure: onFailure}
 }
 
 // shown is what there is of a stack.

@@ -33,7 +33,7 @@ func TestNestedUpdateWaits(t *testing.T) {
 	)
 	for _, restarts := range []bool{false, true} {
 		r := newRun()
-		order := func(text string) *stack.Order {
+		order := func(text string) *stack.Request {
 			d, err := r.bind(text)
 			if err != nil {
 				t.Fatal(err)
@@ -57,7 +57,7 @@ func TestNestedUpdateWaits(t *testing.T) {
 		r.runAll(nil)
 		waits()
 		r.has(t, "s-A", "s-A.fifo", "s-B", "s-C")
-		r.Revert(r.now, &stack.Order{})
+		r.Revert(r.now, &stack.Request{})
 		r.ends(t, stack.UpdateRollbackDone)
 		r.has(t, "s-A", "s-B")
 		if got := r.Outputs[0].Value; got != "before" {
@@ -92,7 +92,7 @@ func TestParentSettles(t *testing.T) {
 		return n
 	}
 	r := newRun()
-	order := func(minutes int, more, onFailure string) *stack.Order {
+	order := func(minutes int, more, onFailure string) *stack.Request {
 		d, err := r.bind(fmt.Sprintf(nested, minutes, more))
 		if err != nil {
 			t.Fatal(err)
@@ -117,7 +117,7 @@ func TestParentSettles(t *testing.T) {
 	if n := settled(r); n != 0 {
 		t.Errorf("settled %d times, though it can be rolled back", n)
 	}
-	r.Delete(r.now, &stack.Order{})
+	r.Delete(r.now, &stack.Request{})
 	r.ends(t, stack.DeleteComplete)
 	if n := settled(r); n != 1 {
 		t.Errorf("settled %d times before it is deleted", n)

@@ -300,7 +300,7 @@ func (s *Service) executeChangeSet(ctx context.Context, call *api.Call, in *Exec
 	if api.Deref(in.DisableRollback) {
 		onFailure = stack.OnFailureNothing
 	}
-	return nil, s.Engine.Execute(ctx, call.Account, call.Region, api.Deref(in.StackName), in.ChangeSetName, &stack.Order{
+	return nil, s.Engine.Execute(ctx, call.Account, call.Region, api.Deref(in.StackName), in.ChangeSetName, &stack.Request{
 		By: call.Caller.WithoutKey(), Token: api.Deref(in.ClientRequestToken), OnFailure: onFailure, Store: s.store(call),
 		Source: stack.Source{RetainExceptOnCreate: api.Deref(in.RetainExceptOnCreate)},
 	})

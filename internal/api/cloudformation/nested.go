@@ -31,7 +31,7 @@ func WithNesting(ctx context.Context, n *Nesting) context.Context {
 const maxDepth = 10
 
 // nest marks an order as a step of a parent stack, if the context has one.
-func nest(ctx context.Context, o *stack.Order, c *stacks.Creation) error {
+func nest(ctx context.Context, o *stack.Request, c *stacks.Creation) error {
 	n, ok := ctx.Value(nesting{}).(*Nesting)
 	if !ok {
 		return nil

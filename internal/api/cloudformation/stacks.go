@@ -153,7 +153,7 @@ func (s *Service) createStack(ctx context.Context, call *api.Call, in *CreateSta
 	if err != nil {
 		return nil, err
 	}
-	c.Order = stack.Order{By: call.Caller.WithoutKey(), Token: api.Deref(in.ClientRequestToken), Source: *src, Design: to, OnFailure: onFailure}
+	c.Order = stack.Request{By: call.Caller.WithoutKey(), Token: api.Deref(in.ClientRequestToken), Source: *src, Design: to, OnFailure: onFailure}
 	if c.Order.Policy, err = s.policy(ctx, in.StackPolicyBody, in.StackPolicyURL); err != nil {
 		return nil, err
 	}
@@ -210,7 +210,7 @@ func (s *Service) update(ctx context.Context, call *api.Call, in *UpdateStackInp
 	if api.Deref(in.DisableRollback) {
 		onFailure = stack.OnFailureNothing
 	}
-	o := &stack.Order{
+	o := &stack.Request{
 		By: call.Caller.WithoutKey(), Token: api.Deref(in.ClientRequestToken), Source: *p.source, Design: p.design, Seen: was.Phase, OnFailure: onFailure,
 	}
 	if o.Policy, err = s.policy(ctx, in.StackPolicyBody, in.StackPolicyURL); err != nil {
@@ -230,7 +230,7 @@ func (s *Service) deleteStack(ctx context.Context, call *api.Call, in *DeleteSta
 	if in.DeletionMode != nil && *in.DeletionMode != "STANDARD" {
 		return nil, invalid("The deletion mode %s is not served.", *in.DeletionMode)
 	}
-	o := &stack.Order{
+	o := &stack.Request{
 		By: call.Caller.WithoutKey(), Token: api.Deref(in.ClientRequestToken), Keep: in.RetainResources, Source: stack.Source{Role: api.Deref(in.RoleARN)},
 	}
 	if err := nest(ctx, o, nil); err != nil {
@@ -244,7 +244,7 @@ func (s *Service) cancelUpdateStack(ctx context.Context, call *api.Call, in *Can
 }
 
 func (s *Service) rollbackStack(ctx context.Context, call *api.Call, in *RollbackStackInput) (*RollbackStackOutput, error) {
-	id, err := s.Engine.Rollback(ctx, call.Account, call.Region, in.StackName, &stack.Order{
+	id, err := s.Engine.Rollback(ctx, call.Account, call.Region, in.StackName, &stack.Request{
 		By: call.Caller.WithoutKey(), Token: api.Deref(in.ClientRequestToken),
 		Source: stack.Source{Role: api.Deref(in.RoleARN), RetainExceptOnCreate: api.Deref(in.RetainExceptOnCreate)},
 	})
@@ -252,7 +252,7 @@ func (s *Service) rollbackStack(ctx context.Context, call *api.Call, in *Rollbac
 }
 
 func (s *Service) continueUpdateRollback(ctx context.Context, call *api.Call, in *ContinueUpdateRollbackInput) (*ContinueUpdateRollbackOutput, error) {
-	return nil, bracketed(s.Engine.ContinueRollback(ctx, call.Account, call.Region, in.StackName, &stack.Order{
+	return nil, bracketed(s.Engine.ContinueRollback(ctx, call.Account, call.Region, in.StackName, &stack.Request{
 		By: call.Caller.WithoutKey(), Token: api.Deref(in.ClientRequestToken), Keep: in.ResourcesToSkip, Source: stack.Source{Role: api.Deref(in.RoleARN)},
 	}), in.StackName)
 }

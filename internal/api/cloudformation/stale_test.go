@@ -39,7 +39,7 @@ func (m *moving) Parameters(string, string, func(string) bool) func(string) (str
 	return nil
 }
 
-func (m *moving) Update(_ context.Context, _, _, _ string, _ []byte, o *stack.Order) (string, error) {
+func (m *moving) Update(_ context.Context, _, _, _ string, _ []byte, o *stack.Request) (string, error) {
 	if o.Seen != m.v.Phase {
 		return "", stacks.ErrChanged.With(m.v.ID)
 	}

@@ -138,8 +138,8 @@ func updateNested(ctx context.Context, w *step.Work) (step.Made, error) {
 }
 
 // backOrder has a nested stack go back to what it was before.
-func backOrder(w *step.Work) *stack.Order {
-	return &stack.Order{By: w.By, Token: w.Token, Source: stack.Source{Role: w.Role}, Keep: w.Skip, Nested: true}
+func backOrder(w *step.Work) *stack.Request {
+	return &stack.Request{By: w.By, Token: w.Token, Source: stack.Source{Role: w.Role}, Keep: w.Skip, Nested: true}
 }
 
 // settleNested has a nested stack delete what its update has replaced, and says when to look again; 0: it

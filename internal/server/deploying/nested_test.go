@@ -25,12 +25,12 @@ func (n *nest) Settle(context.Context, string, string, string) error {
 	return nil
 }
 
-func (n *nest) Revert(context.Context, string, string, string, *stack.Order) error {
+func (n *nest) Revert(context.Context, string, string, string, *stack.Request) error {
 	n.told = append(n.told, "revert")
 	return nil
 }
 
-func (n *nest) ContinueRollback(context.Context, string, string, string, *stack.Order) error {
+func (n *nest) ContinueRollback(context.Context, string, string, string, *stack.Request) error {
 	n.told = append(n.told, "continue the rollback")
 	return nil
 }

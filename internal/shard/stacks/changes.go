@@ -234,7 +234,7 @@ func (m *Module) awaitEnd(ctx context.Context, id stackID) {
 
 // Execute begins the changes of a change set, and waits up to executionWait for their end; it
 // removes the stack's other change sets. Errors: ErrNoChanges, ErrState, ErrNotUpdatable.
-func (m *Module) Execute(ctx context.Context, account, region, name, set string, o *stack.Order) error {
+func (m *Module) Execute(ctx context.Context, account, region, name, set string, o *stack.Request) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}

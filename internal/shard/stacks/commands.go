@@ -76,7 +76,7 @@ func (m *Module) view(account, region, name string, at func(e *entry) error) err
 type Creation struct {
 	ID, Name, Account, Region string // ID is the ARN
 	Body                      []byte // the template
-	Order                     stack.Order
+	Order                     stack.Request
 	Timeout                   int64  // milliseconds; 0: none
 	Parent, Root              string // ARNs of the stacks above a nested one
 	Depth                     int
@@ -144,12 +144,12 @@ func (m *Module) enter(c *Creation) (*entry, error) {
 }
 
 // again reports that an operation on a stack is its latest one, by the token of the request.
-func (e *entry) again(o *stack.Order) bool { return o.Token != "" && e.Token == o.Token }
+func (e *entry) again(o *stack.Request) bool { return o.Token != "" && e.Token == o.Token }
 
 // Update begins an update; body is nil to keep the template. The same request again, by its token, does
 // nothing while it is under way and once it is complete. Errors: ErrNone, ErrNotUpdatable, ErrChanged,
 // ErrNothing.
-func (m *Module) Update(ctx context.Context, account, region, name string, body []byte, o *stack.Order) (id string, err error) {
+func (m *Module) Update(ctx context.Context, account, region, name string, body []byte, o *stack.Request) (id string, err error) {
 	err = m.run(ctx, account, region, name, func(e *entry) error {
 		id = e.ID
 		updating := strings.HasPrefix(string(e.Status), "UPDATE_")
@@ -182,7 +182,7 @@ func (m *Module) Update(ctx context.Context, account, region, name string, body 
 
 // Delete begins a deletion; it does nothing if the stack does not exist, or is being deleted.
 // Errors: ErrNotDeletable, ErrNotKept, ErrNoResource, ErrProtected, ErrRootProtected.
-func (m *Module) Delete(ctx context.Context, account, region, name string, o *stack.Order) error {
+func (m *Module) Delete(ctx context.Context, account, region, name string, o *stack.Request) error {
 	err := m.run(ctx, account, region, name, func(e *entry) error {
 		switch {
 		case e.Status == stack.DeleteComplete || e.Status == stack.DeleteInProgress:
@@ -230,7 +230,7 @@ func (m *Module) Cancel(ctx context.Context, account, region, name, token string
 
 // Rollback rolls back a stack whose operation has failed without a rollback. Errors: ErrNone,
 // ErrNotRolling.
-func (m *Module) Rollback(ctx context.Context, account, region, name string, o *stack.Order) (id string, err error) {
+func (m *Module) Rollback(ctx context.Context, account, region, name string, o *stack.Request) (id string, err error) {
 	err = m.run(ctx, account, region, name, func(e *entry) error {
 		id = e.ID
 		if e.Status != stack.CreateFailed && e.Status != stack.UpdateFailed {
@@ -244,7 +244,7 @@ func (m *Module) Rollback(ctx context.Context, account, region, name string, o *
 
 // ContinueRollback continues a rollback of an update that has failed. Errors: ErrNone,
 // ErrNotRolling, ErrNoResource, ErrNotSkipped.
-func (m *Module) ContinueRollback(ctx context.Context, account, region, name string, o *stack.Order) error {
+func (m *Module) ContinueRollback(ctx context.Context, account, region, name string, o *stack.Request) error {
 	return m.run(ctx, account, region, name, func(e *entry) error {
 		if e.Status != stack.UpdateRollbackFailed {
 			return ErrNotRolling.With(e.ID, string(e.Status))
@@ -272,7 +272,7 @@ func (m *Module) Settle(ctx context.Context, account, region, name string) error
 }
 
 // Revert rolls back a nested stack's update that waits for its parent's. Errors: ErrNone.
-func (m *Module) Revert(ctx context.Context, account, region, name string, o *stack.Order) error {
+func (m *Module) Revert(ctx context.Context, account, region, name string, o *stack.Request) error {
 	return m.run(ctx, account, region, name, func(e *entry) error {
 		e.Revert(m.shard.Now(), o)
 		return nil

@@ -63,7 +63,7 @@ func TestDetect(t *testing.T) {
 			t.Fatal(err)
 		}
 		m.SetReader(reader{})
-		if _, err := m.Update(t.Context(), account, region, "shop", []byte("Resources: {Q0: {Type: AWS::SQS::Queue}}"), &stack.Order{Design: design(t, "Resources: {Q0: {Type: AWS::SQS::Queue}}")}); err != nil {
+		if _, err := m.Update(t.Context(), account, region, "shop", []byte("Resources: {Q0: {Type: AWS::SQS::Queue}}"), &stack.Request{Design: design(t, "Resources: {Q0: {Type: AWS::SQS::Queue}}")}); err != nil {
 			t.Fatal(err)
 		}
 		awaitIdle(t, k, m)

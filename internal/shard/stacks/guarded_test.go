@@ -28,14 +28,14 @@ func TestObsoleteChangeSet(t *testing.T) {
 		if found, err := m.ChangeSet(account, region, "shop", "old"); err != nil || found.Obsolete {
 			t.Errorf("before: %t, %v", found.Obsolete, err)
 		}
-		if _, err := m.Update(t.Context(), account, region, "shop", []byte(two), &stack.Order{Design: design(t, two)}); err != nil {
+		if _, err := m.Update(t.Context(), account, region, "shop", []byte(two), &stack.Request{Design: design(t, two)}); err != nil {
 			t.Fatal(err)
 		}
 		awaitIdle(t, k, m)
 		if found, err := m.ChangeSet(account, region, "shop", "old"); err != nil || !found.Obsolete {
 			t.Errorf("after: %t, %v", found.Obsolete, err)
 		}
-		if err := m.Execute(t.Context(), account, region, "shop", "old", &stack.Order{}); !errors.Is(err, stacks.ErrState) {
+		if err := m.Execute(t.Context(), account, region, "shop", "old", &stack.Request{}); !errors.Is(err, stacks.ErrState) {
 			t.Errorf("executed: %v", err)
 		}
 	})
@@ -51,11 +51,11 @@ func TestUpdateOfWhatWasSeen(t *testing.T) {
 			t.Fatal(err)
 		}
 		seen := awaitIdle(t, k, m).Phase
-		if _, err := m.Update(t.Context(), account, region, "shop", []byte(one), &stack.Order{Design: design(t, one), Seen: seen}); err != nil {
+		if _, err := m.Update(t.Context(), account, region, "shop", []byte(one), &stack.Request{Design: design(t, one), Seen: seen}); err != nil {
 			t.Fatal(err)
 		}
 		awaitIdle(t, k, m)
-		if _, err := m.Update(t.Context(), account, region, "shop", []byte(two), &stack.Order{Design: design(t, two), Seen: seen}); !errors.Is(err, stacks.ErrChanged) {
+		if _, err := m.Update(t.Context(), account, region, "shop", []byte(two), &stack.Request{Design: design(t, two), Seen: seen}); !errors.Is(err, stacks.ErrChanged) {
 			t.Errorf("updated: %v", err)
 		}
 		set := &stacks.ChangeSet{ID: "arn:aws:cloudformation:us-east-1:000000000000:changeSet/old/21111111-2222-4333-8444-555555555555", Name: "old", Design: design(t, two), Seen: seen}
@@ -76,27 +76,27 @@ func TestNamesOfResources(t *testing.T) {
 			t.Fatal(err)
 		}
 		idle(t, m, first, stack.CreateComplete)
-		if _, err := m.Update(t.Context(), account, region, "shop", []byte(changed), &stack.Order{Design: design(t, changed)}); err != nil {
+		if _, err := m.Update(t.Context(), account, region, "shop", []byte(changed), &stack.Request{Design: design(t, changed)}); err != nil {
 			t.Fatal(err)
 		}
 		idle(t, m, first, stack.UpdateRollbackFailed)
 		for name, want := range map[string]error{"q0": stacks.ErrNoResource, "Q1": stacks.ErrNotSkipped} {
-			if err := m.ContinueRollback(t.Context(), account, region, "shop", &stack.Order{Keep: []string{"Q0", name}}); !errors.Is(err, want) {
+			if err := m.ContinueRollback(t.Context(), account, region, "shop", &stack.Request{Keep: []string{"Q0", name}}); !errors.Is(err, want) {
 				t.Errorf("%s is skipped: %v", name, err)
 			}
 		}
-		if err := m.ContinueRollback(t.Context(), account, region, "shop", &stack.Order{Keep: []string{"Q0"}}); err != nil {
+		if err := m.ContinueRollback(t.Context(), account, region, "shop", &stack.Request{Keep: []string{"Q0"}}); err != nil {
 			t.Fatal(err)
 		}
 		idle(t, m, first, stack.UpdateRollbackDone)
-		if err := m.Delete(t.Context(), account, region, "shop", &stack.Order{}); err != nil {
+		if err := m.Delete(t.Context(), account, region, "shop", &stack.Request{}); err != nil {
 			t.Fatal(err)
 		}
 		idle(t, m, first, stack.DeleteFailed)
-		if err := m.Delete(t.Context(), account, region, "shop", &stack.Order{Keep: []string{"q0"}}); !errors.Is(err, stacks.ErrNoResource) {
+		if err := m.Delete(t.Context(), account, region, "shop", &stack.Request{Keep: []string{"q0"}}); !errors.Is(err, stacks.ErrNoResource) {
 			t.Errorf("q0 is retained: %v", err)
 		}
-		if err := m.Delete(t.Context(), account, region, "shop", &stack.Order{Keep: []string{"Q0"}}); err != nil {
+		if err := m.Delete(t.Context(), account, region, "shop", &stack.Request{Keep: []string{"Q0"}}); err != nil {
 			t.Fatal(err)
 		}
 		idle(t, m, first, stack.DeleteComplete)
@@ -118,13 +118,13 @@ func TestNestedProtection(t *testing.T) {
 			}
 		}
 		awaitIdle(t, k, m)
-		if err := m.Delete(t.Context(), account, region, "below", &stack.Order{}); !errors.Is(err, stacks.ErrRootProtected) {
+		if err := m.Delete(t.Context(), account, region, "below", &stack.Request{}); !errors.Is(err, stacks.ErrRootProtected) {
 			t.Errorf("deleted: %v", err)
 		}
 		if _, err := m.Protect(t.Context(), account, region, "below", true); !errors.Is(err, stacks.ErrNestedProtection) {
 			t.Errorf("protected by itself: %v", err)
 		}
-		if err := m.Delete(t.Context(), account, region, "below", &stack.Order{Nested: true}); err != nil {
+		if err := m.Delete(t.Context(), account, region, "below", &stack.Request{Nested: true}); err != nil {
 			t.Errorf("as a step: %v", err)
 		}
 		awaitIdle(t, k, m)

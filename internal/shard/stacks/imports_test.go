@@ -47,7 +47,7 @@ func arnOf(name string, n int) string {
 	return fmt.Sprintf("arn:aws:cloudformation:us-east-1:000000000000:stack/%s/11111111-2222-4333-8444-%012d", name, n)
 }
 
-func orderOf(t *testing.T, name, id, text string) stack.Order {
+func orderOf(t *testing.T, name, id, text string) stack.Request {
 	t.Helper()
 	read, err := template.Parse([]byte(text))
 	if err != nil {
@@ -57,7 +57,7 @@ func orderOf(t *testing.T, name, id, text string) stack.Order {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return stack.Order{Design: stack.Designed(bound), OnFailure: stack.OnFailureRollback}
+	return stack.Request{Design: stack.Designed(bound), OnFailure: stack.OnFailureRollback}
 }
 
 func madeStack(t *testing.T, m *stacks.Module, name string, n int, text string) {
@@ -142,7 +142,7 @@ func TestImportOfWhatIsDeleted(t *testing.T) {
 		m.Start(g)
 		madeStack(t, m, "exporter", 1, exporting)
 		idle(t, m, arnOf("exporter", 1), stack.CreateComplete)
-		if err := m.Delete(t.Context(), account, region, "exporter", &stack.Order{}); err != nil {
+		if err := m.Delete(t.Context(), account, region, "exporter", &stack.Request{}); err != nil {
 			t.Fatal(err)
 		}
 		madeStack(t, m, "importer", 2, importing)

@@ -46,7 +46,7 @@ func TestParameters(t *testing.T) {
 		has(m, "")
 		m.Start(writer{})
 		c := &stacks.Creation{ID: first, Name: "shop", Account: account, Region: region, Body: []byte(template)}
-		c.Order = stack.Order{Design: design(t, template), OnFailure: stack.OnFailureRollback}
+		c.Order = stack.Request{Design: design(t, template), OnFailure: stack.OnFailureRollback}
 		if _, err := m.Create(t.Context(), c); err != nil {
 			t.Fatal(err)
 		}
@@ -56,7 +56,7 @@ func TestParameters(t *testing.T) {
 	with(t, st, s, func(k *kernel.Kernel, m *stacks.Module) {
 		m.Start(writer{})
 		has(m, "large")
-		if err := m.Delete(t.Context(), account, region, "shop", &stack.Order{}); err != nil {
+		if err := m.Delete(t.Context(), account, region, "shop", &stack.Request{}); err != nil {
 			t.Fatal(err)
 		}
 		awaitIdle(t, k, m)
@@ -69,7 +69,7 @@ func TestParametersSideBySide(t *testing.T) {
 	const template = "Resources: {P: {Type: AWS::SSM::Parameter, Properties: {Name: n, Type: String, Value: v}}, Q: {Type: AWS::SSM::Parameter, Properties: {Name: n, Type: String, Value: v}}}"
 	with(t, memory.New(), sealer(t), func(_ *kernel.Kernel, m *stacks.Module) {
 		c := &stacks.Creation{ID: first, Name: "shop", Account: account, Region: region, Body: []byte(template)}
-		c.Order = stack.Order{Design: design(t, template), OnFailure: stack.OnFailureRollback}
+		c.Order = stack.Request{Design: design(t, template), OnFailure: stack.OnFailureRollback}
 		if _, err := m.Create(t.Context(), c); err != nil { // whose steps nobody takes
 			t.Fatal(err)
 		}
@@ -108,14 +108,14 @@ func TestParametersWhileReplaced(t *testing.T) {
 		m.Start(fussy{})
 		text := fmt.Sprintf(template, "before", 0)
 		c := &stacks.Creation{ID: first, Name: "shop", Account: account, Region: region, Body: []byte(text)}
-		c.Order = stack.Order{Design: design(t, text), OnFailure: stack.OnFailureRollback}
+		c.Order = stack.Request{Design: design(t, text), OnFailure: stack.OnFailureRollback}
 		if _, err := m.Create(t.Context(), c); err != nil {
 			t.Fatal(err)
 		}
 		idle(t, m, first, stack.CreateComplete)
 		named(m, "before")
 		text = fmt.Sprintf(template, "after", 1)
-		if _, err := m.Update(t.Context(), account, region, "shop", []byte(text), &stack.Order{Design: design(t, text), OnFailure: stack.OnFailureNothing}); err != nil {
+		if _, err := m.Update(t.Context(), account, region, "shop", []byte(text), &stack.Request{Design: design(t, text), OnFailure: stack.OnFailureNothing}); err != nil {
 			t.Fatal(err)
 		}
 		idle(t, m, first, stack.UpdateFailed)
@@ -124,7 +124,7 @@ func TestParametersWhileReplaced(t *testing.T) {
 	with(t, st, nil, func(_ *kernel.Kernel, m *stacks.Module) {
 		m.Start(writer{})
 		named(m, "before", "after")
-		if _, err := m.Rollback(t.Context(), account, region, "shop", &stack.Order{}); err != nil {
+		if _, err := m.Rollback(t.Context(), account, region, "shop", &stack.Request{}); err != nil {
 			t.Fatal(err)
 		}
 		idle(t, m, first, stack.UpdateRollbackDone)

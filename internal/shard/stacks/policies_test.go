@@ -83,7 +83,7 @@ func TestManagers(t *testing.T) {
 		asked(m, "R", "Roles", "CLERK", "shop|P shop|Q", "shop|P shop|Q")
 		asked(m, "R", "Roles", "smith", "shop|P", "shop|P")
 		asked(m, "R", "Users", "smith", "shop|Q", "shop|Q")
-		if err := m.Delete(t.Context(), account, region, "shop", &stack.Order{}); err != nil {
+		if err := m.Delete(t.Context(), account, region, "shop", &stack.Request{}); err != nil {
 			t.Fatal(err)
 		}
 		asked(m, "P", "Roles", "clerk", "", "") // else each would leave it to the other
@@ -127,7 +127,7 @@ func TestManagersOfOneMoment(t *testing.T) {
 func create(t *testing.T, m *stacks.Module, name, id, template string) {
 	t.Helper()
 	c := &stacks.Creation{ID: id, Name: name, Account: account, Region: region, Body: []byte(template)}
-	c.Order = stack.Order{Design: design(t, template), OnFailure: stack.OnFailureRollback}
+	c.Order = stack.Request{Design: design(t, template), OnFailure: stack.OnFailureRollback}
 	if _, err := m.Create(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +158,7 @@ func TestManagersAfterFailedUpdate(t *testing.T) {
 	}
 	update := func(m *stacks.Module, p, q string) {
 		t.Helper()
-		o := &stack.Order{Design: design(t, template(p, q)), OnFailure: stack.OnFailureNothing}
+		o := &stack.Request{Design: design(t, template(p, q)), OnFailure: stack.OnFailureNothing}
 		if _, err := m.Update(t.Context(), account, region, "shop", []byte(template(p, q)), o); err != nil {
 			t.Fatal(err)
 		}

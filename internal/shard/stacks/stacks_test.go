@@ -87,7 +87,7 @@ func creation(t *testing.T, queues int) *stacks.Creation {
 		fmt.Fprintf(&b, "  Q%d: {Type: AWS::SQS::Queue, Properties: {Tags: [{Key: k, Value: %s}]}}\n", i, secret)
 	}
 	c := &stacks.Creation{ID: first, Name: "shop", Account: account, Region: region, Body: []byte(b.String())}
-	c.Order = stack.Order{Design: design(t, b.String()), OnFailure: stack.OnFailureRollback}
+	c.Order = stack.Request{Design: design(t, b.String()), OnFailure: stack.OnFailureRollback}
 	return c
 }
 
@@ -165,7 +165,7 @@ func TestStack(t *testing.T) {
 		if d := cmp.Diff(made.Stack, got.Stack); d != "" {
 			t.Errorf("after a restart (-was +is):\n%s", d)
 		}
-		if err := m.Delete(t.Context(), account, region, "shop", &stack.Order{}); err != nil {
+		if err := m.Delete(t.Context(), account, region, "shop", &stack.Request{}); err != nil {
 			t.Fatal(err)
 		}
 		if got = awaitIdle(t, k, m); got.Status != stack.DeleteComplete {
@@ -197,7 +197,7 @@ func TestForgotten(t *testing.T) {
 		t.Fatal(err)
 	}
 	awaitIdle(t, k, m)
-	if err := m.Delete(t.Context(), account, region, "shop", &stack.Order{}); err != nil {
+	if err := m.Delete(t.Context(), account, region, "shop", &stack.Request{}); err != nil {
 		t.Fatal(err)
 	}
 	awaitIdle(t, k, m)

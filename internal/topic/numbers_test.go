@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 	"testing"
+
+	"godwit.dev/godwit/internal/arn"
 )
 
 const plainNumber, spelledNumber = "+15551234567", "+1-555-123-4567"
@@ -35,10 +37,39 @@ func TestSpellingsOfNumbers(t *testing.T) {
 	}
 }
 
-// Two that an earlier version has subscribed are both kept, and removed one by one.
+// Two that an earlier version has subscribed are both kept, and removed one by one in whichever
+// order. The number stays subscribed as long as one of them is there.
 func TestSpellingsOfBefore(t *testing.T) {
+	for first := range 2 {
+		w, topic := subscribedTwice(t)
+		both, _ := w.Subscriptions(account, region, topic, 10)
+		if len(both) != 2 {
+			t.Fatalf("%d are there, want 2", len(both))
+		}
+		one, other := both[first], both[1-first]
+		if _, err := w.unsubscribe(one.ARN, true, ""); err != nil {
+			t.Fatal(err)
+		}
+		w.checked(t, nil)
+		again, err := w.subscribe(Subscribe{Topic: topic, Owner: account, Protocol: "sms", Endpoint: one.Endpoint})
+		if err != nil || again.Created || again.Subscription != other {
+			t.Errorf("%s after it was removed, with %s subscribed: %+v, %v", one.Endpoint, other.Endpoint, again.Subscription, err)
+		}
+		if _, err := w.unsubscribe(other.ARN, true, ""); err != nil {
+			t.Fatal(err)
+		}
+		w.checked(t, nil)
+		if got, err := w.subscribe(Subscribe{Topic: topic, Owner: account, Protocol: "sms", Endpoint: plainNumber}); err != nil || !got.Created {
+			t.Errorf("neither is there, and %s is not subscribed anew: %+v, %v", plainNumber, got, err)
+		}
+	}
+}
+
+// subscribedTwice has a topic as an earlier version left it, with two spellings of a number.
+func subscribedTwice(t *testing.T) (ids *world, topic arn.ARN) {
+	t.Helper()
 	loaded, ids := New(shard, Limits{}), newWorld()
-	topic := mustCreate(t, ids, "Orders")
+	topic = mustCreate(t, ids, "Orders")
 	for _, number := range []string{plainNumber, spelledNumber} {
 		w := newWorld()
 		w.ids = ids.ids
@@ -59,17 +90,5 @@ func TestSpellingsOfBefore(t *testing.T) {
 		t.Fatal(err)
 	}
 	ids.State = loaded
-	both, _ := loaded.Subscriptions(account, region, topic, 10)
-	if len(both) != 2 {
-		t.Fatalf("%d are there, want 2", len(both))
-	}
-	for _, sub := range both {
-		if _, err := ids.unsubscribe(sub.ARN, true, ""); err != nil {
-			t.Fatal(err)
-		}
-	}
-	ids.checked(t, nil)
-	if got, err := ids.subscribe(Subscribe{Topic: topic, Owner: account, Protocol: "sms", Endpoint: plainNumber}); err != nil || !got.Created {
-		t.Errorf("neither is there, and %s is not subscribed anew: %+v, %v", plainNumber, got, err)
-	}
+	return ids, topic
 }

@@ -63,6 +63,7 @@ type subscribers struct {
 	expiring      sorted.List[*Subscription]   // those that may expire, the next one first
 	index         *filter.Index[*Subscription] // by their filter policies
 	endpoints     map[address]*Subscription
+	spellings     map[address][]*Subscription // of a number, the others that earlier versions subscribed; nil: none
 	tokens        map[tokenHash]*Subscription // those that a token can confirm or restore
 	removed       map[string]*Subscription    // those that can be restored, by id
 }
@@ -110,7 +111,7 @@ func (t *Topic) subscription(id string) (*Subscription, bool) {
 func (t *Topic) add(sub *Subscription) {
 	t.subscriptions.Add(sub)
 	t.index.Add(sub, sub.Filter)
-	t.endpoints[sub.address()] = sub
+	t.addEndpoint(sub)
 	if sub.confirmation != nil {
 		t.tokens[sub.confirmation.Token] = sub
 	}
@@ -123,9 +124,7 @@ func (t *Topic) add(sub *Subscription) {
 func (t *Topic) remove(sub *Subscription) {
 	t.subscriptions.Remove(sub)
 	t.index.Remove(sub, sub.Filter)
-	if at := sub.address(); t.endpoints[at] == sub { // earlier versions subscribed other spellings, too
-		delete(t.endpoints, at)
-	}
+	t.removeEndpoint(sub)
 	if sub.confirmation != nil {
 		delete(t.tokens, sub.confirmation.Token)
 	}
@@ -133,6 +132,37 @@ func (t *Topic) remove(sub *Subscription) {
 	if sub.Replaying() {
 		t.replaying--
 	}
+}
+
+func (t *Topic) addEndpoint(sub *Subscription) {
+	at := sub.address()
+	if first, ok := t.endpoints[at]; ok {
+		if t.spellings == nil {
+			t.spellings = map[address][]*Subscription{}
+		}
+		t.spellings[at] = append(t.spellings[at], first)
+	}
+	t.endpoints[at] = sub
+}
+
+// removeEndpoint leaves the endpoint to another spelling of it that is still subscribed.
+func (t *Topic) removeEndpoint(sub *Subscription) {
+	at := sub.address()
+	others := t.spellings[at]
+	switch last := len(others) - 1; {
+	case last < 0:
+		delete(t.endpoints, at)
+		return
+	case t.endpoints[at] == sub:
+		t.endpoints[at], others = others[last], others[:last]
+	default:
+		others = slices.DeleteFunc(others, func(other *Subscription) bool { return other == sub })
+	}
+	if len(others) > 0 {
+		t.spellings[at] = others
+		return
+	}
+	delete(t.spellings, at)
 }
 
 // count adds n times a subscription to the counters.

@@ -60,6 +60,7 @@ type Machine struct {
 	now     int64
 	imports map[string]bool // used by resources in this phase
 	weights map[string]int  // bytes of properties, by resource
+	masks   masks
 	changed Changed
 }
 

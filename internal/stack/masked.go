@@ -15,7 +15,7 @@ const mask = "****"
 
 // shown are properties as JSON for events, with the values of hidden parameters masked.
 func (m *Machine) shown(properties map[string]any) string {
-	masked, _ := Masked(&m.Stack, properties).(map[string]any)
+	masked, _ := m.masked(properties).(map[string]any)
 	if text := asJSON(masked); len(text) <= mostShown {
 		return text
 	}
@@ -35,30 +35,42 @@ func Secrets(s *Stack) []string {
 }
 
 // Masked is a value with the values of a stack's hidden parameters masked.
-func Masked(s *Stack, v any) any { return masked(Secrets(s), v) }
+func Masked(s *Stack, v any) any { return masking(v, formsOf(Secrets(s))) }
+
+// masks are hidden values with their forms. These are kept, as they cost more than what is masked.
+type masks struct{ values, forms []string }
+
+// masked is Masked of the machine's stack.
+func (m *Machine) masked(v any) any {
+	if values := Secrets(&m.Stack); !slices.Equal(values, m.masks.values) {
+		m.masks = masks{values, formsOf(values)}
+	}
+	return masking(v, m.masks.forms)
+}
 
 // Conceal has the parameters be hidden whose values have one of the values to be hidden.
 func (s *Source) Conceal(values []string) {
+	hidden := formsOf(values)
 	for i := range s.Parameters {
 		p := &s.Parameters[i]
-		if text := cmp.Or(p.Resolved, p.Value); !p.NoEcho && masked(values, text) != text {
+		if text := cmp.Or(p.Resolved, p.Value); !p.NoEcho && masking(text, hidden) != text {
 			p.NoEcho = true
 		}
 	}
 }
 
-func masked(values []string, v any) any {
-	if len(values) == 0 {
-		return v
-	}
-	var hidden []string
+// formsOf are the forms of hidden values, in the order in which they are masked.
+func formsOf(values []string) (hidden []string) {
 	for _, value := range values {
 		hidden = append(hidden, forms(value)...)
 	}
 	// Of two values of which one begins the other, the shorter one would leave the rest.
 	slices.SortStableFunc(hidden, func(a, b string) int { return cmp.Compare(len(b), len(a)) })
-	return masking(v, hidden)
+	return hidden
 }
+
+// asInText writes what JSON escapes for HTML as it is.
+var asInText = strings.NewReplacer(`\u003c`, "<", `\u003e`, ">", `\u0026`, "&")
 
 // forms are a hidden value and what it is written as elsewhere: the items of a list, and, within JSON
 // and in the reasons of failures, with its quotation marks escaped.
@@ -70,7 +82,7 @@ func forms(value string) []string {
 	for _, one := range slices.Clone(all) {
 		quoted := strconv.Quote(one)
 		text, _ := json.Marshal(one) //nolint:errchkjson // a text can always be written
-		plain := strings.NewReplacer(`\u003c`, "<", `\u003e`, ">", `\u0026`, "&").Replace(string(text))
+		plain := asInText.Replace(string(text))
 		for _, escaped := range []string{quoted, string(text), plain} {
 			all = append(all, escaped[1:len(escaped)-1])
 		}
@@ -81,7 +93,7 @@ func forms(value string) []string {
 
 // maskedText is a text, such as a reason, with these masked.
 func (m *Machine) maskedText(text string) string {
-	masked, _ := Masked(&m.Stack, text).(string)
+	masked, _ := m.masked(text).(string)
 	return masked
 }
 
@@ -95,12 +107,13 @@ func (m *Machine) hide() {
 // unhide forgets hidden values that no resource has any more.
 func (m *Machine) unhide() {
 	m.Hidden = slices.DeleteFunc(slices.Clone(m.Hidden), func(value string) bool { // others read the former slice
+		hidden := forms(value)
 		for _, r := range m.Resources {
 			versions := append([]Version{r.Version}, r.Spares...)
 			if r.Before != nil {
 				versions = append(versions, *r.Before)
 			}
-			if slices.ContainsFunc(versions, func(v Version) bool { return occurs(v.Properties, value) }) {
+			if slices.ContainsFunc(versions, func(v Version) bool { return occurs(v.Properties, hidden) }) {
 				return false
 			}
 		}
@@ -127,18 +140,18 @@ func (s *Source) hidden(values []string) []string {
 // shorter ones occur in unrelated texts.
 const within = 6
 
-// occurs reports that a value has something to mask.
-func occurs(v any, value string) bool {
+// occurs reports that a value has one of the forms of a hidden value to mask.
+func occurs(v any, hidden []string) bool {
 	switch v := v.(type) {
 	case string:
-		return slices.ContainsFunc(forms(value), func(one string) bool { return v == one || len(one) >= within && strings.Contains(v, one) })
+		return slices.ContainsFunc(hidden, func(one string) bool { return v == one || len(one) >= within && strings.Contains(v, one) })
 	case json.Number:
-		return occurs(v.String(), value)
+		return occurs(v.String(), hidden)
 	case []any:
-		return slices.ContainsFunc(v, func(one any) bool { return occurs(one, value) })
+		return slices.ContainsFunc(v, func(one any) bool { return occurs(one, hidden) })
 	case map[string]any:
 		for _, one := range v {
-			if occurs(one, value) {
+			if occurs(one, hidden) {
 				return true
 			}
 		}
@@ -147,6 +160,9 @@ func occurs(v any, value string) bool {
 }
 
 func masking(v any, hidden []string) any {
+	if len(hidden) == 0 {
+		return v
+	}
 	switch v := v.(type) {
 	case string:
 		for _, value := range hidden {

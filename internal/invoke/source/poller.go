@@ -106,7 +106,7 @@ type poller struct {
 	grown     time.Time     // when limit was last raised, by the machine's clock
 	freed     chan struct{}
 
-	failing error // the reported reason why the queue cannot be read
+	failing trouble // that is reported
 
 	absent bool          // the queue or the function was missing in the last attempt; only run uses it
 	found  chan struct{} // one of them was created
@@ -128,7 +128,7 @@ func (p *poller) run(ctx context.Context) {
 				p.setFailing(err)
 				p.pause(ctx, &rest)
 			} else {
-				p.foundNothing()
+				p.foundNothing(ctx)
 				p.setMissing(false)
 			}
 			continue
@@ -284,6 +284,7 @@ func (p *poller) collect(ctx context.Context) (*batch, error) {
 	b.visibility = visibility
 	received, err := p.receive(ctx, b)
 	if err != nil {
+		p.refused(visibility)
 		return nil, err
 	}
 	if len(received) == 0 {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/caller"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/function"
@@ -46,6 +47,7 @@ type lab struct {
 	missing  error // why the function cannot be found
 	lookups  int   // of the function
 	draining chan struct{}
+	key      error // why the queue's key does not decrypt
 }
 
 func newLab(set mapping.Settings) *lab {
@@ -95,6 +97,8 @@ func (l *lab) Function(context.Context, arn.ARN, string) (function.Target, error
 func (l *lab) QueueConfig(context.Context, arn.ARN) (queue.Config, error) {
 	return queue.Config{Visibility: 30 * time.Second}, nil
 }
+
+func (l *lab) MayDecrypt(context.Context, arn.ARN, *caller.Caller) error { return l.key }
 
 func (l *lab) Receive(ctx context.Context, req shard.ReceiveRequest) ([]shard.Received, error) {
 	l.mu.Lock()

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/caller"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/function"
@@ -26,6 +27,7 @@ type Engine interface {
 	SetCreationWatcher(created func(arn.ARN))
 	Function(ctx context.Context, fn arn.ARN, qualifier string) (function.Target, error)
 	QueueConfig(ctx context.Context, a arn.ARN) (queue.Config, error)
+	MayDecrypt(ctx context.Context, queue arn.ARN, who *caller.Caller) error
 	Receive(ctx context.Context, req shard.ReceiveRequest) ([]shard.Received, error)
 	DeleteMessages(ctx context.Context, a arn.ARN, handles []string) ([]error, error)
 	ChangeVisibility(ctx context.Context, a arn.ARN, changes []shard.VisibilityChange) ([]error, error)

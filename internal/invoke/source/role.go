@@ -3,6 +3,7 @@ package source
 import (
 	"context"
 	"strings"
+	"time"
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/caller"
@@ -41,39 +42,84 @@ func (p *Pollers) Failing(a arn.ARN) error {
 	}
 	one.mu.Lock()
 	defer one.mu.Unlock()
-	return one.failing
+	return one.failing.err
+}
+
+// trouble is why a poller cannot read its queue.
+type trouble struct {
+	err   error     // nil: none
+	ofKey bool      // the queue's key is the cause; else a former one, under which messages still are
+	until time.Time // what was refused is hidden no longer
 }
 
 // setFailing records why the queue cannot be read; nil: it can.
 func (p *poller) setFailing(err error) {
-	switch fault.KindOf(err) {
-	case fault.AccessDenied, fault.KMSAccessDenied, fault.KMSDisabled, fault.KMSInvalidState, fault.KMSInvalidKeyUsage, fault.KMSNotFound:
-	default:
+	if kind := fault.KindOf(err); kind != fault.AccessDenied && !ofKey(kind) {
 		err = nil
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.failing = err
+	if err == nil {
+		p.failing = trouble{}
+		return
+	}
+	p.failing.err = err
 }
 
-// foundNothing records that the queue can be read, unless its key is out of use: then what could not
-// be decrypted is only hidden for a while.
-func (p *poller) foundNothing() {
+// refused records that a receive has failed, which may have hidden for a while what it found.
+func (p *poller) refused(visibility time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	switch fault.KindOf(p.failing) {
-	case fault.KMSDisabled, fault.KMSInvalidState, fault.KMSNotFound:
-	default:
-		p.failing = nil
+	p.failing.until = p.Clock.Now().Add(visibility)
+}
+
+// ofKey reports whether a refusal is about a key.
+func ofKey(kind fault.Kind) bool {
+	switch kind {
+	case fault.KMSAccessDenied, fault.KMSDisabled, fault.KMSInvalidState, fault.KMSInvalidKeyUsage, fault.KMSNotFound:
+		return true
 	}
+	return false
+}
+
+// foundNothing records that the queue can be read, unless its key is still refused, or what is under
+// a former one may be hidden.
+func (p *poller) foundNothing(ctx context.Context) {
+	p.mu.Lock()
+	before := p.failing
+	p.mu.Unlock()
+	if before.err == nil {
+		return
+	}
+	if ofKey(fault.KindOf(before.err)) {
+		switch err := p.keyRefused(ctx); {
+		case ofKey(fault.KindOf(err)):
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.failing.err, p.failing.ofKey = err, true
+			return
+		case !before.ofKey && p.Clock.Now().Before(before.until):
+			return
+		}
+	}
+	p.setFailing(nil)
+}
+
+// keyRefused is why the queue's key does not decrypt for the function's role.
+func (p *poller) keyRefused(ctx context.Context) error {
+	_, who, err := p.may(ctx)
+	if err == nil {
+		err = p.Engine.MayDecrypt(ctx, p.mapping.Queue, who)
+	}
+	return err
 }
 
 // allowed records that the role may poll the queue again.
 func (p *poller) allowed() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if fault.KindOf(p.failing) == fault.AccessDenied {
-		p.failing = nil
+	if fault.KindOf(p.failing.err) == fault.AccessDenied {
+		p.failing = trouble{}
 	}
 }
 

@@ -1,28 +1,58 @@
 package source
 
 import (
+	"context"
 	"testing"
+	"time"
 
+	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/function/mapping"
 )
 
-// A queue in which nothing was found can be read, for all that is known; but not where the key of what
-// is in it is out of use, as that is hidden for a while after it was found.
+// What is told of a key lasts for as long as the key is refused, or what was refused under a former
+// one is hidden: a receive finds nothing meanwhile. It does not outlast the cause.
 func TestFoundNothing(t *testing.T) {
-	for kind, kept := range map[fault.Kind]bool{
-		fault.KMSDisabled: true, fault.KMSInvalidState: true, fault.KMSNotFound: true,
-		fault.KMSAccessDenied: false, fault.AccessDenied: false,
-	} {
-		p := &poller{}
-		p.setFailing(fault.New(kind, "why"))
-		if p.failing == nil {
-			t.Errorf("%v is not told", kind)
+	ctx := context.Background()
+	for _, kind := range []fault.Kind{fault.KMSDisabled, fault.KMSInvalidState, fault.KMSNotFound, fault.KMSAccessDenied, fault.KMSInvalidKeyUsage} {
+		l, clk := newLab(mapping.Settings{}), clock.NewVirtual(time.Unix(0, 0))
+		p := &poller{Pollers: &Pollers{Options: Options{Engine: l, Clock: clk}}, mapping: l.mapping}
+		told := func(when string, want fault.Kind) {
+			t.Helper()
+			if got := fault.KindOf(p.failing.err); got != want {
+				t.Errorf("%v: %s %v is told, want %v", kind, when, got, want)
+			}
 		}
-		if p.foundNothing(); (p.failing != nil) != kept {
-			t.Errorf("behind an empty receive, of %v is told: %v", kind, p.failing)
+		none := fault.KindOf(nil)
+		refuse := func() {
+			p.refused(30 * time.Second)
+			p.setFailing(fault.New(kind, "why"))
 		}
-		if p.setFailing(nil); p.failing != nil {
-			t.Errorf("behind a batch, of %v is told: %v", kind, p.failing)
+		later := func(d time.Duration) {
+			if _, err := clk.Advance(ctx, d); err != nil {
+				t.Fatal(err)
+			}
+			p.foundNothing(ctx)
 		}
+
+		refuse()
+		l.key = fault.New(fault.KMSNotFound, "gone")
+		later(0)
+		told("behind an empty receive", fault.KMSNotFound)
+		later(time.Hour)
+		told("once nothing is hidden", fault.KMSNotFound)
+		l.key = nil
+		later(0)
+		told("once the key is back", none)
+
+		refuse() // of what is under a former key
+		later(29 * time.Second)
+		told("while a message is hidden", kind)
+		later(time.Second)
+		told("once it was looked for again", none)
+
+		refuse()
+		p.setFailing(nil)
+		told("behind a batch", none)
 	}
 }

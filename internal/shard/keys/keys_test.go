@@ -11,6 +11,7 @@ import (
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/caller"
 	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/kms"
 	"godwit.dev/godwit/internal/queue"
@@ -298,6 +299,47 @@ func TestContextInAnotherCase(t *testing.T) {
 	}
 	if err := m.Allow(k, &keys.Access{Operation: "Decrypt", Caller: zoe, Context: map[string]string{"level": "public"}}); err != nil {
 		t.Error(err)
+	}
+}
+
+// What may be decrypted with a queue's key follows the key's state at once, whatever data keys are cached.
+func TestMayDecrypt(t *testing.T) {
+	j := journal.Open(journal.Options{Store: memory.New()})
+	t.Cleanup(j.Close)
+	m := open(t, j, seal.NewRoot(), clock.NewVirtual(shardtest.Start))
+	k := create(t, m)
+	e, q := keys.NewMessages(m, clock.NewVirtual(shardtest.Start), false), arn.Queue(region, account, "orders")
+	cfg, sent := queue.Config{Key: k.ID, KeyReuse: time.Hour}, &message.Message{Body: []byte("x")}
+	if err := e.Encrypt(q, cfg, nil, arn.ARN{}, sent); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Decrypt(cfg, nil, sent); err != nil {
+		t.Fatal(err)
+	}
+	stranger := &caller.Caller{Account: "999999999999", ARN: "arn:aws:iam::999999999999:user/zoe", Kind: caller.User}
+	for _, tt := range []struct {
+		when   string
+		change func(k *kms.Key, now time.Time) error
+		cfg    queue.Config
+		who    *caller.Caller
+		want   fault.Kind
+	}{
+		{"no key", nil, queue.Config{}, nil, fault.KindOf(nil)},
+		{"enabled", nil, cfg, nil, fault.KindOf(nil)},
+		{"a stranger", nil, cfg, stranger, fault.KMSAccessDenied},
+		{"disabled", func(k *kms.Key, _ time.Time) error { return k.Disable() }, cfg, nil, fault.KMSDisabled},
+		{"enabled again", func(k *kms.Key, _ time.Time) error { return k.Enable() }, cfg, nil, fault.KindOf(nil)},
+		{"to be deleted", func(k *kms.Key, now time.Time) error { return k.ScheduleDeletion(7, now) }, cfg, nil, fault.KMSInvalidState},
+		{"no such key", nil, queue.Config{Key: "0f7f0b5e-3f6e-4c3f-9d6e-0c5a3c0e7a11"}, nil, fault.KMSNotFound},
+	} {
+		if tt.change != nil {
+			if _, err := m.Change(k.ID, tt.change); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := e.MayDecrypt(q, tt.cfg, tt.who); fault.KindOf(err) != tt.want {
+			t.Errorf("%s: %v", tt.when, err)
+		}
 	}
 }
 

@@ -246,12 +246,28 @@ func usable(k *kms.Key, operation string) error {
 // Decrypt implements encryption.Keys.
 func (e *Messages) Decrypt(cfg queue.Config, who *caller.Caller, m *message.Message) error {
 	return e.decrypt(m, cfg.KeyReuse, func(k *kms.Key, of arn.ARN) error {
-		u := use{of: of, who: who}
-		if err := e.keys.Allow(k, u.access("Decrypt")); err != nil {
-			return err
-		}
-		return usable(k, "Decrypt")
+		return e.mayDecrypt(k, use{of: of, who: who})
 	}, principal(who))
+}
+
+// MayDecrypt implements encryption.Keys.
+func (e *Messages) MayDecrypt(q arn.ARN, cfg queue.Config, who *caller.Caller) error {
+	if cfg.Key == "" {
+		return nil
+	}
+	k, err := e.keys.Find(q.Account, q.Region, cfg.Key)
+	if err != nil {
+		return err
+	}
+	return e.mayDecrypt(k, use{of: q, who: who})
+}
+
+// mayDecrypt refuses a use of a key that is not allowed, or not possible now.
+func (e *Messages) mayDecrypt(k *kms.Key, u use) error {
+	if err := e.keys.Allow(k, u.access("Decrypt")); err != nil {
+		return err
+	}
+	return usable(k, "Decrypt")
 }
 
 // Open implements encryption.Keys.

@@ -1,6 +1,8 @@
 package queues
 
 import (
+	"context"
+
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/authorize"
 	"godwit.dev/godwit/internal/caller"
@@ -29,6 +31,16 @@ func (e *Queues) EncryptFor(q arn.ARN, who *caller.Caller, source arn.ARN, m *me
 		return nil
 	}
 	return e.Encrypt(q, cfg, who, source, m)
+}
+
+// MayDecrypt refuses a caller, nil for the root of the queue's account, to whom the queue's key
+// decrypts nothing. Errors: KMS's, and QueueDoesNotExist.
+func (e *Queues) MayDecrypt(ctx context.Context, q arn.ARN, who *caller.Caller) error {
+	cfg, err := e.QueueConfig(ctx, q)
+	if err != nil || e.Keys == nil {
+		return err
+	}
+	return e.Keys.MayDecrypt(q, cfg, who)
 }
 
 // Encrypted says whether and how messages of a queue are encrypted.

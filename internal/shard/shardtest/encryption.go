@@ -35,6 +35,9 @@ func (Encryption) Decrypt(_ queue.Config, _ *caller.Caller, m *message.Message) 
 	return m.Decrypt(flipped)
 }
 
+// MayDecrypt implements encryption.Keys.
+func (Encryption) MayDecrypt(arn.ARN, queue.Config, *caller.Caller) error { return nil }
+
 // EncryptWaiting implements encryption.Keys.
 func (Encryption) EncryptWaiting(_ arn.ARN, _ string, _ *caller.Caller, _ arn.ARN, m *message.Message) error {
 	_, err := m.Encrypt(nil, flipped)

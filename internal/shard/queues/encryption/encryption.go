@@ -26,6 +26,9 @@ type Keys interface {
 	// Decrypt decrypts a message that a caller receives. Errors: as Encrypt; any other
 	// says that the message is damaged.
 	Decrypt(cfg queue.Config, who *caller.Caller, m *message.Message) error
+	// MayDecrypt refuses a caller to whom the present key of a queue decrypts nothing. Errors: as
+	// Encrypt.
+	MayDecrypt(q arn.ARN, cfg queue.Config, who *caller.Caller) error
 	// EncryptWaiting encrypts what waits for the subscribers of a topic, or for a function,
 	// under a key of KMS. An empty one is the store's where that is the default; else it
 	// stays in clear. Errors: as Encrypt.

@@ -13,10 +13,10 @@ import (
 
 // Options are the dependencies of a Consumer. All but System are required.
 type Options struct {
-	// Lease leases up to most messages that are due in a backlog. more says that others
+	// Lease leases up to limit messages that are due in a backlog. more says that others
 	// are due; Ready is called for those that come due later. taken is valid also with
 	// an error. ctx ends when a Stop gives up waiting.
-	Lease  func(ctx context.Context, backlog arn.ARN, most int) (taken []Work, more bool, err error)
+	Lease  func(ctx context.Context, backlog arn.ARN, limit int) (taken []Work, more bool, err error)
 	Clock  clock.Clock // of due times, throttles and deadlines
 	Logger *slog.Logger
 	// Pools are those that Work.Host returns, in order of priority. A ReservingPool must

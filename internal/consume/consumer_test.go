@@ -69,7 +69,7 @@ func (s *source) add(backlog string, names ...string) {
 	s.consumer.Ready(named(backlog))
 }
 
-func (s *source) lease(_ context.Context, backlog arn.ARN, most int) (taken []Work, more bool, err error) {
+func (s *source) lease(_ context.Context, backlog arn.ARN, limit int) (taken []Work, more bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.fail {
@@ -79,7 +79,7 @@ func (s *source) lease(_ context.Context, backlog arn.ARN, most int) (taken []Wo
 	for _, m := range s.backlogs[backlog] {
 		switch {
 		case m.leased || m.due.After(s.clock.Now()):
-		case len(taken) == most:
+		case len(taken) == limit:
 			return taken, true, nil
 		default:
 			m.leased = true

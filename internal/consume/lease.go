@@ -53,21 +53,21 @@ func (b *backlog) leaseSize(now time.Time) int {
 
 // nextLease dequeues the first backlog to lease from, and reserves capacity for what the lease
 // may return; nil if there is no backlog, or no capacity.
-func (c *Consumer) nextLease() (b *backlog, most int) {
+func (c *Consumer) nextLease() (b *backlog, limit int) {
 	if len(c.leaseQueue) == 0 {
 		return nil, 0
 	}
 	b = c.leaseQueue[0]
-	if most = b.leaseSize(c.clock.Now()); most == 0 {
+	if limit = b.leaseSize(c.clock.Now()); limit == 0 {
 		return nil, 0
 	}
 	c.leaseQueue[0] = nil
 	c.leaseQueue = c.leaseQueue[1:]
 	b.notified = false
 	if b.reserves() {
-		b.host.reserve(most)
+		b.host.reserve(limit)
 	}
-	return b, most
+	return b, limit
 }
 
 func (b *backlog) reserves() bool { return b.host != nil && b.host.pool.reserves }
@@ -75,37 +75,37 @@ func (b *backlog) reserves() bool { return b.host != nil && b.host.pool.reserves
 // startLeasers starts leases, up to leasers of them at a time.
 func (c *Consumer) startLeasers() {
 	for c.leasers < leasers {
-		b, most := c.nextLease()
+		b, limit := c.nextLease()
 		if b == nil {
 			return
 		}
 		c.leasers++
-		c.start(&leaseJob{c: c, b: b, most: most})
+		c.start(&leaseJob{c: c, b: b, limit: limit})
 	}
 }
 
-// leaseJob leases up to most messages of a backlog.
+// leaseJob leases up to limit messages of a backlog.
 type leaseJob struct {
 	c     *Consumer
 	b     *backlog
-	most  int
+	limit int
 	taken []Work
 	more  bool
 	err   error
 }
 
 func (j *leaseJob) run() {
-	j.taken, j.more, j.err = j.c.options.Lease(j.c.attempts, j.b.name, j.most)
+	j.taken, j.more, j.err = j.c.options.Lease(j.c.attempts, j.b.name, j.limit)
 }
 
 func (j *leaseJob) end() {
 	j.c.leasers--
-	j.c.leased(j.b, j.most, j.taken, j.more, j.err)
+	j.c.leased(j.b, j.limit, j.taken, j.more, j.err)
 }
 
-// leased handles what a lease of up to most messages of b has returned. The caller has the
+// leased handles what a lease of up to limit messages of b has returned. The caller has the
 // lock.
-func (c *Consumer) leased(b *backlog, most int, taken []Work, more bool, err error) {
+func (c *Consumer) leased(b *backlog, limit int, taken []Work, more bool, err error) {
 	b.leasing, b.more = false, more || b.notified
 	if err != nil {
 		c.options.Logger.Error("a backlog cannot be read", "backlog", b.name.String(), "error", err)
@@ -118,7 +118,7 @@ func (c *Consumer) leased(b *backlog, most int, taken []Work, more bool, err err
 		taken = nil
 	}
 	if b.reserves() {
-		b.host.reserve(len(taken) - most)
+		b.host.reserve(len(taken) - limit)
 	}
 	for _, w := range taken {
 		c.plan(b, w)

@@ -21,7 +21,7 @@ import (
 
 // Engine has the state; *shard.Engine implements it.
 type Engine interface {
-	Take(subscription arn.ARN, most int) (taken []*shard.Delivery, more bool, err error)
+	Take(subscription arn.ARN, limit int) (taken []*shard.Delivery, more bool, err error)
 	Current(d *shard.Delivery) bool
 	Delivered(d *shard.Delivery, a shard.Attempt)
 	Retry(d *shard.Delivery, a shard.Attempt, due time.Time)
@@ -100,8 +100,8 @@ func New(o Options) *Dispatcher {
 }
 
 // lease leases deliveries of a subscription.
-func (s *Dispatcher) lease(_ context.Context, subscription arn.ARN, most int) (all []consume.Work, more bool, err error) {
-	taken, more, err := s.engine.Take(subscription, most)
+func (s *Dispatcher) lease(_ context.Context, subscription arn.ARN, limit int) (all []consume.Work, more bool, err error) {
+	taken, more, err := s.engine.Take(subscription, limit)
 	deliveries, all := make([]delivery, len(taken)), make([]consume.Work, len(taken))
 	for i, d := range taken {
 		deliveries[i] = delivery{Delivery: d, Dispatcher: s, deadline: deadlineOf(d)}

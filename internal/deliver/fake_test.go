@@ -133,7 +133,7 @@ func (e *engine) wake(st *subState) {
 	}
 }
 
-func (e *engine) Take(sub arn.ARN, most int) (taken []*shard.Delivery, more bool, err error) {
+func (e *engine) Take(sub arn.ARN, limit int) (taken []*shard.Delivery, more bool, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	st, ok := e.subs[sub]
@@ -141,9 +141,9 @@ func (e *engine) Take(sub arn.ARN, most int) (taken []*shard.Delivery, more bool
 		return nil, false, nil
 	}
 	due := e.due(st)
-	more = len(due) > most
+	more = len(due) > limit
 	st.told = more
-	for _, en := range due[:min(most, len(due))] {
+	for _, en := range due[:min(limit, len(due))] {
 		en.leased = true
 		en.receives++
 		d := &shard.Delivery{

@@ -84,8 +84,8 @@ type slowTake struct {
 	begun, proceed chan struct{}
 }
 
-func (e *slowTake) Take(sub arn.ARN, most int) ([]*shard.Delivery, bool, error) {
-	taken, more, err := e.engine.Take(sub, most)
+func (e *slowTake) Take(sub arn.ARN, limit int) ([]*shard.Delivery, bool, error) {
+	taken, more, err := e.engine.Take(sub, limit)
 	e.begun <- struct{}{}
 	<-e.proceed
 	return taken, more, err

@@ -202,12 +202,12 @@ func Newf(kind Kind, format string, args ...any) *Error {
 // Excerpt is what a refusal repeats of a text that a client sent: at most so many bytes,
 // as whole characters, and more behind it if that is not all. What is not UTF-8 becomes
 // U+FFFD.
-func Excerpt(text string, most int, more string) string {
-	if len(text) > most {
-		for most > 0 && !utf8.RuneStart(text[most]) {
-			most--
+func Excerpt(text string, limit int, more string) string {
+	if len(text) > limit {
+		for limit > 0 && !utf8.RuneStart(text[limit]) {
+			limit--
 		}
-		text = text[:most] + more
+		text = text[:limit] + more
 	}
 	return strings.ToValidUTF8(text, "\uFFFD")
 }

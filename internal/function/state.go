@@ -214,10 +214,10 @@ func (s *State) Create(now time.Time, cmd Create, b *mutation.Batch) (*Function,
 	return f, v, nil
 }
 
-// CompleteChanges completes due changes, of up to most functions, fewer if their records are
+// CompleteChanges completes due changes, of up to limit functions, fewer if their records are
 // large, and returns the unused uploads.
-func (s *State) CompleteChanges(now time.Time, most int, b *mutation.Batch) (gone []uint64) {
-	for n := 0; n < most && b.Size() < mutation.StepBytes; n++ {
+func (s *State) CompleteChanges(now time.Time, limit int, b *mutation.Batch) (gone []uint64) {
+	for n := 0; n < limit && b.Size() < mutation.StepBytes; n++ {
 		if len(s.changing.Items) == 0 || s.changing.Items[0].readyAt.After(now) {
 			break
 		}

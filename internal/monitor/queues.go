@@ -345,13 +345,13 @@ func (q *Queues) Of(queue arn.ARN) Totals {
 	return c.now()
 }
 
-// EachActive calls f with up to most queues that were used recently, or that have messages, in
+// EachActive calls f with up to limit queues that were used recently, or that have messages, in
 // no order. f must be quick.
-func (q *Queues) EachActive(most int, f func(queue arn.ARN, now Totals)) {
+func (q *Queues) EachActive(limit int, f func(queue arn.ARN, now Totals)) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for c := range q.active {
-		if most--; most < 0 {
+		if limit--; limit < 0 {
 			return
 		}
 		f(c.name, c.now())

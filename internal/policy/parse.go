@@ -82,9 +82,9 @@ func ParseTrust(doc string) (*Policy, error) {
 	return parse(doc, document{principal: true}, MaxIdentityBytes)
 }
 
-func parse(doc string, d document, most int) (*Policy, error) {
-	if len(doc) > most {
-		return nil, malformed("longer than %d bytes", most)
+func parse(doc string, d document, limit int) (*Policy, error) {
+	if len(doc) > limit {
+		return nil, malformed("longer than %d bytes", limit)
 	}
 	if !utf8.ValidString(doc) || !json.Valid([]byte(doc)) {
 		return nil, malformed("not JSON")

@@ -12,26 +12,26 @@ import (
 // maxMoves bounds the dead letters of one receive, and so the size of its commit.
 const maxMoves = 64
 
-// needToReceive is what must be read before a receive of up to most messages. A window is
+// needToReceive is what must be read before a receive of up to limit messages. A window is
 // refilled before it is empty, so that the next message of a group is always known.
-func (q *Machine) needToReceive(now int64, most int) Need {
-	if q.due.Short(now, most) {
+func (q *Machine) needToReceive(now int64, maximum int) Need {
+	if q.due.Short(now, maximum) {
 		return Need{kind: needDue, limit: int32(windowSize / 2)}
 	}
-	if !q.main.Fresh.Whole && q.main.Fresh.Len() < most {
+	if !q.main.Fresh.Whole && q.main.Fresh.Len() < maximum {
 		return q.needMore(&q.main)
 	}
 	if q.g == nil {
 		return Need{}
 	}
-	if !q.g.Order.Whole && q.g.Order.Len() < most {
+	if !q.g.Order.Whole && q.g.Order.Len() < maximum {
 		return Need{kind: needOrder, limit: int32(orderSize / 2)}
 	}
-	if !q.g.Back.Whole && q.g.Back.Len() < most {
+	if !q.g.Back.Whole && q.g.Back.Len() < maximum {
 		return Need{kind: needBack, limit: int32(orderSize / 2)}
 	}
 	var at cursor
-	for most > 0 {
+	for maximum > 0 {
 		x := q.groupAt(&at)
 		if x == nil {
 			break
@@ -40,11 +40,11 @@ func (q *Machine) needToReceive(now int64, most int) Need {
 		if q.readyAt(x) > now {
 			continue
 		}
-		if x.Known != grouping.KnowsAll || !x.Fresh.Whole && x.Fresh.Len() <= most {
+		if x.Known != grouping.KnowsAll || !x.Fresh.Whole && x.Fresh.Len() <= maximum {
 			return q.needMore(x)
 		}
 		if !q.noisy(x.Lane) {
-			most -= q.takeable(x, now)
+			maximum -= q.takeable(x, now)
 		}
 	}
 	return Need{}

@@ -208,9 +208,9 @@ func (s *scenario) send(t *testing.T, d *datadriven.TestData, name, delay, age s
 	return err
 }
 
-func (s *scenario) receive(most int, visibility int64) (string, error) {
+func (s *scenario) receive(limit int, visibility int64) (string, error) {
 	var out strings.Builder
-	r, err := s.b.receive(most, visibility)
+	r, err := s.b.receive(limit, visibility)
 	for _, l := range r.Leases {
 		name := s.body(l.Lane, l.Sequence)
 		handle := fmt.Sprintf("%s/%d", name, l.Receives)

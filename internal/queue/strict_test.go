@@ -166,9 +166,9 @@ func (t *bench) accept(a Arrival) (seq uint64, err error) {
 
 // receive is one receive as a shard runs it: it ends with something, or when
 // nothing is available.
-func (t *bench) receive(most int, visibility int64) (all Result, err error) {
+func (t *bench) receive(limit int, visibility int64) (all Result, err error) {
 	for {
-		r, err := t.do(Receive{Max: most, Visibility: visibility, Epoch: t.epoch})
+		r, err := t.do(Receive{Max: limit, Visibility: visibility, Epoch: t.epoch})
 		if err != nil {
 			return all, err
 		}

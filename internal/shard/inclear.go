@@ -12,9 +12,9 @@ import (
 )
 
 // QueuesInClear are the ARNs of the queues that store messages in clear, as they have neither a
-// key nor the store's encryption: the first most of them, and how many there are. Unreadable
+// key nor the store's encryption: the first limit of them, and how many there are. Unreadable
 // records are skipped.
-func QueuesInClear(j *journal.Journal, most int) (arns []string, all int, err error) {
+func QueuesInClear(j *journal.Journal, limit int) (arns []string, all int, err error) {
 	for shard := range uint16(kernel.Shards) {
 		span := keyspace.Prefix(keyspace.Shard(shard, keyspace.Queues))
 		it, err := j.Reader().Iter(span.Lower, span.Upper)
@@ -34,7 +34,7 @@ func QueuesInClear(j *journal.Journal, most int) (arns []string, all int, err er
 			if err != nil || config.Managed || config.Key != "" {
 				continue
 			}
-			if all++; len(arns) < most {
+			if all++; len(arns) < limit {
 				arns = append(arns, arnOf(it.Key()))
 			}
 		}

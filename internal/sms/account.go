@@ -287,17 +287,17 @@ const (
 	BadNumberRefusal Refusal = "Invalid phone number"
 )
 
-// Reserve admits a message to a number, and reserves its cost until Spend. most is the highest
+// Reserve admits a message to a number, and reserves its cost until Spend. maxPrice is the highest
 // price that the message may have; negative: any. sandboxed restricts messages to numbers in
 // the sandbox.
-func (a *Account) Reserve(number string, cost, most MicroUSD, sandboxed bool, now time.Time) Refusal {
+func (a *Account) Reserve(number string, cost, maxPrice MicroUSD, sandboxed bool, now time.Time) Refusal {
 	limit, _ := ParseUSD(a.Get()[MonthlySpendLimit]) // checked when it was set
 	switch {
 	case a.Consents[number].OptedOut:
 		return OptedOutRefusal
 	case sandboxed && !a.Sandbox[number].Verified:
 		return SandboxRefusal
-	case most >= 0 && cost > most:
+	case maxPrice >= 0 && cost > maxPrice:
 		return PriceRefusal
 	case a.SpentIn(now)+a.reserved+cost > limit:
 		return SpendingRefusal

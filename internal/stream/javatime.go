@@ -49,8 +49,8 @@ func appendTime(dst []byte, pattern string, t time.Time) (name []byte, ok bool) 
 }
 
 func appendField(dst []byte, c byte, width int, t time.Time) ([]byte, bool) {
-	number := func(value, most int) ([]byte, bool) {
-		return fmt.Appendf(dst, "%0*d", width, value), width <= most
+	number := func(value, limit int) ([]byte, bool) {
+		return fmt.Appendf(dst, "%0*d", width, value), width <= limit
 	}
 	switch c {
 	case 'y', 'u':

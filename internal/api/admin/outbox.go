@@ -11,7 +11,7 @@ import (
 
 // Outbox has the mails that development does not send; *mailsender.Outbox implements it.
 type Outbox interface {
-	List(to string, most int) ([]mailsender.Kept, error)
+	List(to string, limit int) ([]mailsender.Kept, error)
 	Raw(id string) ([]byte, error)
 }
 

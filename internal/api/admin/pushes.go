@@ -9,7 +9,7 @@ import (
 // PushOutbox has the push messages that development does not send; *pushsender.Outbox
 // implements it.
 type PushOutbox interface {
-	List(endpoint string, most int) ([]pushsender.Kept, error)
+	List(endpoint string, limit int) ([]pushsender.Kept, error)
 }
 
 // ListPushes answers GET ?endpoint=ARN&limit=N with the newest push messages of an outbox. A

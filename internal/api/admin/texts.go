@@ -11,7 +11,7 @@ import (
 // TextOutbox has the text messages that development does not send; *smssender.Outbox
 // implements it.
 type TextOutbox interface {
-	List(to string, most int) ([]smssender.Kept, error)
+	List(to string, limit int) ([]smssender.Kept, error)
 }
 
 // limitOf reads ?limit=N, from 1 to 1000. If it fails it has written the error, and ok is

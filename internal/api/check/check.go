@@ -14,10 +14,10 @@ func Invalid(format string, args ...any) error {
 const defaultPage, maxPage = 100, 1000
 
 // Page cuts a list, which is ordered by key, into pages of 1 to 1,000.
-func Page[T any](list string, items []T, key func(item *T) string, marker *string, most *int) (cut []T, truncated bool, next string, err error) {
+func Page[T any](list string, items []T, key func(item *T) string, marker *string, maximum *int) (cut []T, truncated bool, next string, err error) {
 	limit := defaultPage
-	if most != nil {
-		limit = min(max(*most, 1), maxPage)
+	if maximum != nil {
+		limit = min(max(*maximum, 1), maxPage)
 	}
 	cut, next, ok := api.Page(list, items, func(i int) string { return key(&items[i]) }, marker, limit)
 	if !ok {

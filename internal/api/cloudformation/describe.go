@@ -25,8 +25,8 @@ func page[T any](list string, items []T, position func(i int) string, token *str
 }
 
 // pageOf is page with another page size.
-func pageOf[T any](list string, items []T, position func(i int) string, token *string, most int) (cut []T, next string, err error) {
-	cut, next, ok := api.Page(list, items, position, token, most)
+func pageOf[T any](list string, items []T, position func(i int) string, token *string, limit int) (cut []T, next string, err error) {
+	cut, next, ok := api.Page(list, items, position, token, limit)
 	if !ok {
 		return nil, "", invalid("Invalid NextToken")
 	}

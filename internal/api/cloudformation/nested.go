@@ -74,8 +74,8 @@ func objectOf(link string) (bucket, key, host string, ok bool) {
 	return bucket, path, host, bucket != "" && path != ""
 }
 
-// fetch reads the object of a URL in a member of a request, of at most most bytes.
-func (s *Service) fetch(ctx context.Context, link, member string, most int64) ([]byte, error) {
+// fetch reads the object of a URL in a member of a request, of at most limit bytes.
+func (s *Service) fetch(ctx context.Context, link, member string, limit int64) ([]byte, error) {
 	if s.Objects == nil || s.Objects.Host() == "" {
 		return nil, invalid("%s must be a supported URL: this server is started without --artifacts-s3-endpoint, and has no objects.", member)
 	}
@@ -83,7 +83,7 @@ func (s *Service) fetch(ctx context.Context, link, member string, most int64) ([
 	if !ok || host != "" && host != s.Objects.Host() {
 		return nil, invalid("%s must be a supported URL: https://s3.amazonaws.com/BUCKET/KEY, https://BUCKET.s3.REGION.amazonaws.com/KEY, or BUCKET/KEY at http[s]://%s.", member, s.Objects.Host())
 	}
-	body, err := s.Objects.Get(ctx, bucket, key, most)
+	body, err := s.Objects.Get(ctx, bucket, key, limit)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()

@@ -44,8 +44,8 @@ func invalid(format string, args ...any) error {
 	return fault.Newf(fault.InvalidParameter, format, args...)
 }
 
-func tooMany(parameter string, most int) error {
-	return invalid("The collection %s must not have a size greater than %d.", parameter, most)
+func tooMany(parameter string, limit int) error {
+	return invalid("The collection %s must not have a size greater than %d.", parameter, limit)
 }
 
 func exclusive(a, b string) error {
@@ -63,27 +63,27 @@ func breaks(value, member, constraint string) error {
 }
 
 // checkLength checks the length of a text in characters, if it is not nil.
-func checkLength(member string, value *string, least, most int) error {
+func checkLength(member string, value *string, minimum, maximum int) error {
 	if value == nil {
 		return nil
 	}
 	switch n := utf8.RuneCountInString(*value); {
-	case n < least:
-		return breaks(*value, member, fmt.Sprintf("Member must have length greater than or equal to %d", least))
-	case n > most:
-		return breaks(*value, member, fmt.Sprintf("Member must have length less than or equal to %d", most))
+	case n < minimum:
+		return breaks(*value, member, fmt.Sprintf("Member must have length greater than or equal to %d", minimum))
+	case n > maximum:
+		return breaks(*value, member, fmt.Sprintf("Member must have length less than or equal to %d", maximum))
 	}
 	return nil
 }
 
-// checkPositive checks that a number is 1 to most, if it is not nil.
-func checkPositive(member string, value *int, most int) error {
+// checkPositive checks that a number is 1 to limit, if it is not nil.
+func checkPositive(member string, value *int, limit int) error {
 	switch {
 	case value == nil:
 	case *value < 1:
 		return breaks(strconv.Itoa(*value), member, "Member must have value greater than or equal to 1")
-	case *value > most:
-		return breaks(strconv.Itoa(*value), member, fmt.Sprintf("Member must have value less than or equal to %d", most))
+	case *value > limit:
+		return breaks(strconv.Itoa(*value), member, fmt.Sprintf("Member must have value less than or equal to %d", limit))
 	}
 	return nil
 }
@@ -103,8 +103,8 @@ func isASCII(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return r >= utf8.RuneSelf })
 }
 
-// checkText checks a text of 1 to most ASCII characters without control characters.
-func checkText(parameter string, value *string, most int) error {
+// checkText checks a text of 1 to limit ASCII characters without control characters.
+func checkText(parameter string, value *string, limit int) error {
 	switch {
 	case value == nil:
 		return missing(parameter)
@@ -112,8 +112,8 @@ func checkText(parameter string, value *string, most int) error {
 		return invalid("The value  for parameter %s is invalid. It must not be empty.", parameter)
 	case !isASCII(*value):
 		return invalid("The value for parameter %s contains non-ASCII characters.", parameter)
-	case len(*value) > most:
-		return invalid("The parameter %s must be shorter than %d characters.", parameter, most+1)
+	case len(*value) > limit:
+		return invalid("The parameter %s must be shorter than %d characters.", parameter, limit+1)
 	case strings.ContainsFunc(*value, func(r rune) bool { return r < ' ' || r == 0x7f }):
 		return invalid("The parameter %s must not contain control characters.", parameter)
 	}

@@ -68,23 +68,23 @@ var (
 	tagKey        = regexp.MustCompile(`^[\p{L}\p{Z}\p{N}_.:\/=+\-@%]*$`)
 )
 
-func checkText(member, value string, least, most int, pattern *regexp.Regexp) error {
+func checkText(member, value string, minimum, maximum int, pattern *regexp.Regexp) error {
 	switch n := utf8.RuneCountInString(value); {
-	case n < least:
-		return constraint(member, value, fmt.Sprintf("Member must have length greater than or equal to %d", least))
-	case n > most:
-		return constraint(member, value, fmt.Sprintf("Member must have length less than or equal to %d", most))
+	case n < minimum:
+		return constraint(member, value, fmt.Sprintf("Member must have length greater than or equal to %d", minimum))
+	case n > maximum:
+		return constraint(member, value, fmt.Sprintf("Member must have length less than or equal to %d", maximum))
 	case !pattern.MatchString(value):
 		return constraint(member, value, "Member must satisfy regular expression pattern: "+strings.Trim(pattern.String(), "^$"))
 	}
 	return nil
 }
 
-func checkOptional(member string, value *string, least, most int, pattern *regexp.Regexp) error {
+func checkOptional(member string, value *string, minimum, maximum int, pattern *regexp.Regexp) error {
 	if value == nil {
 		return nil
 	}
-	return checkText(member, *value, least, most, pattern)
+	return checkText(member, *value, minimum, maximum, pattern)
 }
 
 func checkEnum(member string, value *string, all ...string) error {
@@ -95,14 +95,14 @@ func checkEnum(member string, value *string, all ...string) error {
 }
 
 // within validates an optional number.
-func within(member string, value *int, least, most, usual int) (int, error) {
+func within(member string, value *int, minimum, maximum, usual int) (int, error) {
 	switch {
 	case value == nil:
 		return usual, nil
-	case *value < least:
-		return 0, constraint(member, fmt.Sprint(*value), fmt.Sprintf("Member must have value greater than or equal to %d", least))
-	case *value > most:
-		return 0, constraint(member, fmt.Sprint(*value), fmt.Sprintf("Member must have value less than or equal to %d", most))
+	case *value < minimum:
+		return 0, constraint(member, fmt.Sprint(*value), fmt.Sprintf("Member must have value greater than or equal to %d", minimum))
+	case *value > maximum:
+		return 0, constraint(member, fmt.Sprint(*value), fmt.Sprintf("Member must have value less than or equal to %d", maximum))
 	}
 	return *value, nil
 }
@@ -233,13 +233,13 @@ func fill[T any](into **T, value T) {
 	}
 }
 
-func checkHints(member string, hints **stream.BufferingHints, most int) error {
+func checkHints(member string, hints **stream.BufferingHints, limit int) error {
 	const longest = 900
 	next := stream.BufferingHints{}
 	if *hints != nil {
 		next = **hints
 	}
-	size, err := within(member+".bufferingHints.sizeInMBs", next.SizeInMBs, 1, most, usualSize)
+	size, err := within(member+".bufferingHints.sizeInMBs", next.SizeInMBs, 1, limit, usualSize)
 	if err != nil {
 		return err
 	}

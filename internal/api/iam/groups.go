@@ -72,8 +72,8 @@ func (s *Service) deleteGroup(_ context.Context, call *api.Call, in *GroupInput)
 	return s.entities.Change(call.Account, func(a *iam.Account, _ time.Time) error { return a.Delete(iam.Group, *in.GroupName) })
 }
 
-func groupsOutput(all []*iam.Entity, marker *string, most *int) (*GroupsOutput, error) {
-	cut, truncated, next, err := check.Page("groups", all, entity.NameOf, marker, most)
+func groupsOutput(all []*iam.Entity, marker *string, limit *int) (*GroupsOutput, error) {
+	cut, truncated, next, err := check.Page("groups", all, entity.NameOf, marker, limit)
 	if err != nil {
 		return nil, err
 	}

@@ -73,7 +73,7 @@ func (s *Service) deleteInline(call *api.Call, kind iam.Kind, name, policy strin
 	return s.entities.Change(call.Account, func(a *iam.Account, _ time.Time) error { return a.DeleteInline(kind, name, policy) })
 }
 
-func (s *Service) listInline(call *api.Call, kind iam.Kind, name string, marker *string, most *int) (*PolicyNamesOutput, error) {
+func (s *Service) listInline(call *api.Call, kind iam.Kind, name string, marker *string, limit *int) (*PolicyNamesOutput, error) {
 	e, err := s.entities.Find(call.Account, kind, name)
 	if err != nil {
 		return nil, err
@@ -82,7 +82,7 @@ func (s *Service) listInline(call *api.Call, kind iam.Kind, name string, marker 
 	for _, p := range e.Inline {
 		names = append(names, p.Name)
 	}
-	cut, truncated, next, err := check.Page("policies", names, func(name *string) string { return *name }, marker, most)
+	cut, truncated, next, err := check.Page("policies", names, func(name *string) string { return *name }, marker, limit)
 	if err != nil {
 		return nil, err
 	}

@@ -59,12 +59,12 @@ func checkKeyID(call *api.Call, name string) error {
 }
 
 // limit validates a page size; the model has the bounds of most lists.
-func limit(value *int, usual, most int) (int, error) {
+func limit(value *int, usual, maximum int) (int, error) {
 	switch {
 	case value == nil:
 		return usual, nil
-	case *value > most:
-		return 0, constraint("limit", strconv.Itoa(*value), "Member must have value less than or equal to "+strconv.Itoa(most))
+	case *value > maximum:
+		return 0, constraint("limit", strconv.Itoa(*value), "Member must have value less than or equal to "+strconv.Itoa(maximum))
 	}
 	return *value, nil
 }

@@ -10,8 +10,8 @@ import (
 
 // parse is request.Read, but fails with AccessDenied for another account's function whose
 // policy does not allow the operation.
-func (s *Service) parse(ctx context.Context, call *api.Call, text string, qualifier *string, most int) (request.Named, error) {
-	n, err := request.Read(call, text, qualifier, most)
+func (s *Service) parse(ctx context.Context, call *api.Call, text string, qualifier *string, limit int) (request.Named, error) {
+	n, err := request.Read(call, text, qualifier, limit)
 	if err != nil {
 		return request.Named{}, err
 	}

@@ -91,8 +91,8 @@ type Options struct {
 type Objects interface {
 	// Host is the server's host; empty: there is no server.
 	Host() string
-	// Get reads an object of at most most bytes.
-	Get(ctx context.Context, bucket, key string, most int64) ([]byte, error)
+	// Get reads an object of at most limit bytes.
+	Get(ctx context.Context, bucket, key string, limit int64) ([]byte, error)
 }
 
 // Service answers the operations of Lambda.

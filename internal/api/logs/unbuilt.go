@@ -140,14 +140,14 @@ func (s *Service) checkFilters(call *api.Call, in *DescribeFiltersInput) error {
 const maxGiven = 16 << 10
 
 // short refuses a value that is too long, and quotes it in full.
-func short(member, value string, most int) error {
-	if utf8.RuneCountInString(value) <= most {
+func short(member, value string, limit int) error {
+	if utf8.RuneCountInString(value) <= limit {
 		return nil
 	}
 	if len(value) > maxGiven {
 		value = strings.ToValidUTF8(value[:maxGiven], "")
 	}
-	return invalid("1 validation error detected: Value '%s' at '%s' failed to satisfy constraint: "+atMost, value, member, most)
+	return invalid("1 validation error detected: Value '%s' at '%s' failed to satisfy constraint: "+atMost, value, member, limit)
 }
 
 // putSubscriptionFilter refuses PutSubscriptionFilter.

@@ -47,12 +47,12 @@ const (
 	matches = "Member must satisfy regular expression pattern: "
 )
 
-func length(member, value string, least, most int) error {
+func length(member, value string, minimum, maximum int) error {
 	switch n := utf8.RuneCountInString(value); {
-	case n > most:
-		return constraint(member, value, fmt.Sprintf(atMost, most))
-	case n < least:
-		return constraint(member, value, fmt.Sprintf(atLeast, least))
+	case n > maximum:
+		return constraint(member, value, fmt.Sprintf(atMost, maximum))
+	case n < minimum:
+		return constraint(member, value, fmt.Sprintf(atLeast, minimum))
 	}
 	return nil
 }
@@ -64,8 +64,8 @@ var (
 	identifier = regexp.MustCompile(`^[\w#+=/:,.@-]*$`)
 )
 
-func text(member, value string, least, most int, pattern *regexp.Regexp, rule string) error {
-	if err := length(member, value, least, most); err != nil {
+func text(member, value string, minimum, maximum int, pattern *regexp.Regexp, rule string) error {
+	if err := length(member, value, minimum, maximum); err != nil {
 		return err
 	}
 	if !pattern.MatchString(value) {
@@ -147,14 +147,14 @@ func resource(call *api.Call, id string) (arn.ARN, error) {
 }
 
 // limit validates a page size.
-func limit(value *int, most int) (int, error) {
+func limit(value *int, maximum int) (int, error) {
 	switch {
 	case value == nil:
-		return most, nil
+		return maximum, nil
 	case *value < 1:
 		return 0, constraint("limit", *value, "Member must have value greater than or equal to 1")
-	case *value > most:
-		return 0, constraint("limit", *value, fmt.Sprintf("Member must have value less than or equal to %d", most))
+	case *value > maximum:
+		return 0, constraint("limit", *value, fmt.Sprintf("Member must have value less than or equal to %d", maximum))
 	}
 	return *value, nil
 }

@@ -313,12 +313,12 @@ type SMSSandboxPhoneNumber struct {
 }
 
 // limitOf reads the requested page size.
-func limitOf(given *int, most int) (int, error) {
+func limitOf(given *int, limit int) (int, error) {
 	if given == nil {
-		return most, nil
+		return limit, nil
 	}
-	if *given < 1 || *given > most {
-		return 0, invalid("MaxResults Reason: must be from 1 to %d", most)
+	if *given < 1 || *given > limit {
+		return 0, invalid("MaxResults Reason: must be from 1 to %d", limit)
 	}
 	return *given, nil
 }

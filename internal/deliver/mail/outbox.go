@@ -46,11 +46,11 @@ type Kept struct {
 	Text    string
 }
 
-// List returns the newest mails, at most most, to one address if it is not empty.
-func (o *Outbox) List(to string, most int) ([]Kept, error) {
+// List returns the newest mails, at most limit, to one address if it is not empty.
+func (o *Outbox) List(to string, limit int) ([]Kept, error) {
 	all := []Kept{}
 	err := o.box.Each(func(name string, at time.Time, raw []byte) bool {
-		if len(all) >= most {
+		if len(all) >= limit {
 			return false
 		}
 		k, err := read(raw)

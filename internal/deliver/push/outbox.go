@@ -41,11 +41,11 @@ func (o *Outbox) Push(_ context.Context, n *Notification) (deliver.Outcome, bool
 	return deliver.Outcome{Class: deliver.Success, Status: 200}, false
 }
 
-// List returns the newest notifications, at most most, to one endpoint if it is not empty.
-func (o *Outbox) List(endpoint string, most int) ([]Kept, error) {
+// List returns the newest notifications, at most limit, to one endpoint if it is not empty.
+func (o *Outbox) List(endpoint string, limit int) ([]Kept, error) {
 	all := []Kept{}
 	err := o.box.Each(func(_ string, at time.Time, item []byte) bool {
-		if len(all) >= most {
+		if len(all) >= limit {
 			return false
 		}
 		var k Kept

@@ -53,11 +53,11 @@ func (o *Outbox) Deliver(_ context.Context, t *Text) Result {
 	return Result{Outcome: deliver.Outcome{Class: deliver.Success}}
 }
 
-// List returns the newest texts, at most most, to one number if it is not empty.
-func (o *Outbox) List(to string, most int) ([]Kept, error) {
+// List returns the newest texts, at most limit, to one number if it is not empty.
+func (o *Outbox) List(to string, limit int) ([]Kept, error) {
 	all := []Kept{}
 	err := o.box.Each(func(name string, at time.Time, item []byte) bool {
-		if len(all) >= most {
+		if len(all) >= limit {
 			return false
 		}
 		var k Kept

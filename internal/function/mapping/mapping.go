@@ -215,9 +215,9 @@ func (s *State) NextCompletion() (at time.Time, ok bool) {
 	return s.changing[0].readyAt, true
 }
 
-// CompleteChanges completes the due changes of up to most mappings, and returns these.
-func (s *State) CompleteChanges(now time.Time, most int, b *mutation.Batch) (completed []arn.ARN) {
-	for len(completed) < most && b.Size() < mutation.StepBytes && len(s.changing) > 0 && !s.changing[0].readyAt.After(now) {
+// CompleteChanges completes the due changes of up to limit mappings, and returns these.
+func (s *State) CompleteChanges(now time.Time, limit int, b *mutation.Batch) (completed []arn.ARN) {
+	for len(completed) < limit && b.Size() < mutation.StepBytes && len(s.changing) > 0 && !s.changing[0].readyAt.After(now) {
 		m := s.changing[0]
 		completed = append(completed, m.ARN)
 		if m.change == Deleting {

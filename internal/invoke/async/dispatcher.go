@@ -21,7 +21,7 @@ import (
 
 // Engine has the state; *shard.Engine implements it.
 type Engine interface {
-	TakeEvents(function arn.ARN, most int) (taken []*shard.QueuedEvent, more bool, err error)
+	TakeEvents(function arn.ARN, limit int) (taken []*shard.QueuedEvent, more bool, err error)
 	EventDone(ev *shard.QueuedEvent)
 	RetryEvent(ev *shard.QueuedEvent, due time.Time)
 	ReleaseEvent(ev *shard.QueuedEvent)
@@ -102,8 +102,8 @@ func New(o Options) *Dispatcher {
 
 // lease leases events of a function, and looks up the bound of concurrent attempts, before
 // the first attempt ends.
-func (d *Dispatcher) lease(ctx context.Context, name arn.ARN, most int) (all []consume.Work, more bool, err error) {
-	taken, more, err := d.engine.TakeEvents(name, most)
+func (d *Dispatcher) lease(ctx context.Context, name arn.ARN, maximum int) (all []consume.Work, more bool, err error) {
+	taken, more, err := d.engine.TakeEvents(name, maximum)
 	if len(taken) == 0 {
 		return nil, more, err
 	}

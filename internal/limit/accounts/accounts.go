@@ -190,13 +190,13 @@ func (h *Held) AddQueue() error { return h.add(Queues, &h.queues, h.of.limits().
 // AddTopic is as AddQueue, with ErrTopics.
 func (h *Held) AddTopic() error { return h.add(Topics, &h.topics, h.of.limits().Topics, ErrTopics) }
 
-func (h *Held) add(k Kind, n *atomic.Int64, most int, full *fault.Rule) error {
-	if n.Add(1) <= int64(most) || most <= 0 {
+func (h *Held) add(k Kind, n *atomic.Int64, limit int, full *fault.Rule) error {
+	if n.Add(1) <= int64(limit) || limit <= 0 {
 		return nil
 	}
 	n.Add(-1)
 	h.of.refused[k].Add(1)
-	return full.With(most)
+	return full.With(limit)
 }
 
 // LoadQueue counts an existing queue, whatever the limit.

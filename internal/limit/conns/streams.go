@@ -69,8 +69,8 @@ func (c *Conn) end(head int64) {
 	}
 }
 
-// exceeds counts a request, and reports whether there are more than most; 0: no bound.
-func (s *set) exceeds(most int) bool { return s.streams.Add(1) > int64(most) && most > 0 }
+// exceeds counts a request, and reports whether there are more than limit; 0: no bound.
+func (s *set) exceeds(limit int) bool { return s.streams.Add(1) > int64(limit) && limit > 0 }
 
 // unpacked is how much memory a request's head takes, in bytes.
 func unpacked(r *http.Request) int64 {

@@ -41,13 +41,13 @@ func TestReadsAreBounded(t *testing.T) {
 	const streams, minutes = 200, 300
 	fillMany(t, l, streams, minutes) // 60,000 events in 5 hours
 
-	looks := func(what string, most int, f func() int, want int) {
+	looks := func(what string, limit int, f func() int, want int) {
 		t.Helper()
 		st.Looks.Store(0)
 		if n := f(); n != want {
 			t.Errorf("%s: %d events, want %d", what, n, want)
 		}
-		if n := int(st.Looks.Load()); n > most {
+		if n := int(st.Looks.Load()); n > limit {
 			t.Errorf("%s looks at %d keys", what, n)
 		}
 	}

@@ -57,13 +57,13 @@ func (s *Set) Add(value, count float64) {
 
 // AddStatistics adds values of which only the statistics are known. If all values are equal,
 // their distribution is known, too.
-func (s *Set) AddStatistics(count, sum, least, most float64) {
-	if least == most {
-		s.distribute(least, count)
+func (s *Set) AddStatistics(count, sum, minimum, maximum float64) {
+	if minimum == maximum {
+		s.distribute(minimum, count)
 	} else {
 		s.exact, s.sketch, s.opaque = nil, nil, true
 	}
-	s.total(count, sum, least, most)
+	s.total(count, sum, minimum, maximum)
 }
 
 // Merge adds the values of another set.
@@ -95,11 +95,11 @@ func (s *Set) Clone() Set {
 	return c
 }
 
-func (s *Set) total(count, sum, least, most float64) {
+func (s *Set) total(count, sum, minimum, maximum float64) {
 	if s.Count == 0 {
-		s.Min, s.Max = least, most
+		s.Min, s.Max = minimum, maximum
 	} else {
-		s.Min, s.Max = min(s.Min, least), max(s.Max, most)
+		s.Min, s.Max = min(s.Min, minimum), max(s.Max, maximum)
 	}
 	s.Count += count
 	s.Sum += sum

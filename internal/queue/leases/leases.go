@@ -56,12 +56,12 @@ func (s *Set) Each(f func(*Item)) {
 	}
 }
 
-// Lowest is the lowest sequence of a leased message, or most if that is lower.
-func (s *Set) Lowest(most uint64) uint64 {
+// Lowest is the lowest sequence of a leased message, or limit if that is lower.
+func (s *Set) Lowest(limit uint64) uint64 {
 	for seq := range s.bySequence {
-		most = min(most, seq)
+		limit = min(limit, seq)
 	}
-	return most
+	return limit
 }
 
 // Next is the lease that expires first; nil: none expires.

@@ -42,13 +42,13 @@ func (w *Window[T]) Append(x T) {
 	w.items = append(w.items, x)
 }
 
-// Insert adds an element to the order, and bounds the window by most. It returns the element
+// Insert adds an element to the order, and bounds the window by limit. It returns the element
 // that is not in the window then: x, if it follows the window, or one that was evicted.
-func (w *Window[T]) Insert(x T, most int) (left T, out bool) {
+func (w *Window[T]) Insert(x T, limit int) (left T, out bool) {
 	n := w.Len()
 	behind := n == 0 || (*w.Last()).Compare(x) < 0
 	switch {
-	case behind && (!w.Whole || n >= most):
+	case behind && (!w.Whole || n >= limit):
 		w.Whole = false
 		return x, true
 	case behind:
@@ -63,11 +63,11 @@ func (w *Window[T]) Insert(x T, most int) (left T, out bool) {
 	} else {
 		w.items = slices.Insert(w.items, w.from+i, x)
 	}
-	if n < most {
+	if n < limit {
 		return left, false
 	}
 	left = *w.Last()
-	w.Trim(most)
+	w.Trim(limit)
 	return left, true
 }
 

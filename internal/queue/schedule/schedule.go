@@ -76,13 +76,13 @@ func (s *Schedule) Unknown() bool {
 	return s.known.Len() == 0 && s.ready.Len() == 0 && !s.known.Whole
 }
 
-// Short reports that the first most due messages may not all be in memory.
-func (s *Schedule) Short(now int64, most int) bool {
+// Short reports that the first limit due messages may not all be in memory.
+func (s *Schedule) Short(now int64, limit int) bool {
 	if s.known.Whole || s.known.Len() > 0 && s.known.Last().Due > now {
 		return false
 	}
 	have := s.ready.Len() + s.known.Len()
-	return have == 0 || have < most
+	return have == 0 || have < limit
 }
 
 // Delayed counts the messages that are not due: to the millisecond if all of them are in

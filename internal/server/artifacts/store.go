@@ -84,7 +84,7 @@ var ErrTooLarge = errors.New("the object is too large")
 const maxReads = 4
 
 // Get reads an object of a maximum size. Its errors may be shown to the caller.
-func (s *Store) Get(ctx context.Context, of, key string, most int64) ([]byte, error) {
+func (s *Store) Get(ctx context.Context, of, key string, limit int64) ([]byte, error) {
 	if s == nil {
 		return nil, errNone
 	}
@@ -99,8 +99,8 @@ func (s *Store) Get(ctx context.Context, of, key string, most int64) ([]byte, er
 		return nil, err
 	}
 	defer func() { _ = r.Close() }()
-	body, err := io.ReadAll(io.LimitReader(r, most+1))
-	if err == nil && int64(len(body)) > most {
+	body, err := io.ReadAll(io.LimitReader(r, limit+1))
+	if err == nil && int64(len(body)) > limit {
 		err = ErrTooLarge
 	}
 	return body, err

@@ -210,15 +210,15 @@ func open(dir, name string) (*os.File, error) {
 }
 
 // read reads a file up to a maximum size.
-func read(dir, name string, most int64) ([]byte, error) {
+func read(dir, name string, limit int64) ([]byte, error) {
 	f, err := open(dir, name)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }() // it was only read
-	text, err := io.ReadAll(io.LimitReader(f, most+1))
-	if err == nil && int64(len(text)) > most {
-		err = fmt.Errorf("%w: %s has more than %d bytes", ErrDamaged, name, most)
+	text, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err == nil && int64(len(text)) > limit {
+		err = fmt.Errorf("%w: %s has more than %d bytes", ErrDamaged, name, limit)
 	}
 	return text, err
 }

@@ -80,9 +80,9 @@ func (p *part) leaveLog(ctx context.Context) {
 	}
 }
 
-// await waits until no request is in progress in this process, for as long as most.
-func (f *front) await(ctx context.Context, most time.Duration) {
-	ctx, cancel := context.WithTimeout(ctx, most)
+// await waits until no request is in progress in this process, for as long as timeout.
+func (f *front) await(ctx context.Context, timeout time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	for f.busy.Load() > 0 && pause(ctx, quietLook) {
 	}

@@ -49,7 +49,7 @@ func fetching(o Options) func(ctx context.Context, address string, most int64) (
 		Transport:     outgoing.New(&http.Transport{DialContext: dial, TLSClientConfig: o.Trust.Clone(), DisableKeepAlives: true}),
 		CheckRedirect: func(*http.Request, []*http.Request) error { return errors.New("redirects are not followed") },
 	}
-	return func(ctx context.Context, address string, most int64) ([]byte, error) {
+	return func(ctx context.Context, address string, limit int64) ([]byte, error) {
 		r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 		if err != nil {
 			return nil, err
@@ -62,6 +62,6 @@ func fetching(o Options) func(ctx context.Context, address string, most int64) (
 		if answer.StatusCode != http.StatusOK {
 			return nil, fmt.Errorf("status %d", answer.StatusCode)
 		}
-		return io.ReadAll(io.LimitReader(answer.Body, most))
+		return io.ReadAll(io.LimitReader(answer.Body, limit))
 	}
 }

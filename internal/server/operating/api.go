@@ -144,14 +144,14 @@ func (p *Parts) problems(ctx context.Context) map[string]string {
 }
 
 // closed are the sources that take no posts.
-func (p *Parts) closed(most int) (all []catalog.Closed) {
+func (p *Parts) closed(limit int) (all []catalog.Closed) {
 	for after, more := "", true; more; {
 		var page []source.Info
 		page, more = p.Sources.List(after, 1000)
 		for i := range page {
 			after = page[i].Name
 			switch {
-			case len(all) == most:
+			case len(all) == limit:
 				return all
 			case page[i].Broken != nil:
 				all = append(all, catalog.Closed{Name: after, Problem: rest.Text(page[i].Broken)})
@@ -164,9 +164,9 @@ func (p *Parts) closed(most int) (all []catalog.Closed) {
 }
 
 // alarming are the alarms of the server's own account and region that are in alarm.
-func (p *Parts) alarming(most int) (all []catalog.Alarming) {
+func (p *Parts) alarming(limit int) (all []catalog.Alarming) {
 	found := p.Alarms.List(metrics.Owner{Account: p.Config.Account, Region: p.Config.Region}, func(a *alarm.Alarm) bool { return a.State == alarm.Alarming })
-	for i := range found[:min(most, len(found))] {
+	for i := range found[:min(limit, len(found))] {
 		a := &found[i]
 		all = append(all, catalog.Alarming{ARN: a.ARN(), Name: a.Name, Reason: a.Reason, Since: a.Transitioned})
 	}

@@ -145,17 +145,17 @@ type acceptedEvent struct {
 // Emit implements Emitter.
 func (e *acceptedEvent) Emit() { e.emit(e.function, e.qualifier, e.at) }
 
-// TakeEvents leases up to most due events of a function's queue. The leases are durable. more
+// TakeEvents leases up to limit due events of a function's queue. The leases are durable. more
 // says that others are due. A deleted function has none. An event that cannot be read or signed
 // is not returned; it stays leased until the next start, and is the error.
-func (e *Functions) TakeEvents(fn arn.ARN, most int) (taken []*QueuedEvent, more bool, err error) {
+func (e *Functions) TakeEvents(fn arn.ARN, limit int) (taken []*QueuedEvent, more bool, err error) {
 	sh := e.ShardOf(fn)
 	var leases []backlog.Lease
 	var durable func(before bool)
 	sh.View(func() {
 		if f, ok := sh.Functions.Function(fn); ok {
 			if qs := sh.eventsOf(f); qs != nil {
-				leases, more, durable = sh.LeaseDue(qs, most)
+				leases, more, durable = sh.LeaseDue(qs, limit)
 			}
 		}
 	})

@@ -58,10 +58,10 @@ type Census struct {
 // maxRedrives bounds the subscriptions that a census reads.
 const maxRedrives = 100_000
 
-// Census counts everything, and finds up to most queues and backlogs with the most messages.
+// Census counts everything, and finds up to limit queues and backlogs with the most messages.
 // Its cost grows with the queues and backlogs that have messages, and with the topics. It may
 // show changes that are not durable yet.
-func (i *Inspector) Census(ctx context.Context, most int) (*Census, error) {
+func (i *Inspector) Census(ctx context.Context, limit int) (*Census, error) {
 	c := &Census{ByTopic: map[arn.ARN]int64{}, DeadLetterQueues: map[arn.ARN]bool{}}
 	top, looked := &worst{}, 0
 	for id, sh := range i.queues.Shards {
@@ -79,7 +79,7 @@ func (i *Inspector) Census(ctx context.Context, most int) (*Census, error) {
 			sh.EachLoaded(func(qs *queues.Queue) {
 				h := Holding{Name: qs.ARN, Counts: qs.Machine.Counts(now)}
 				add(&c.InQueues, h.Counts)
-				top.offer(h, most)
+				top.offer(h, limit)
 			})
 			sh.EachSource(func(deadLetter arn.ARN, _ []string) bool {
 				c.DeadLetterQueues[deadLetter] = true
@@ -111,7 +111,7 @@ func (i *Inspector) Census(ctx context.Context, most int) (*Census, error) {
 				if t, _, ok := qs.ARN.SplitSubscription(); ok {
 					c.ByTopic[t] += h.messages()
 				}
-				top.offer(h, most)
+				top.offer(h, limit)
 			}
 		})
 	}
@@ -130,12 +130,12 @@ func add(to *queue.Counts, c queue.Counts) {
 // worst has the holdings with the most messages, the smallest first.
 type worst struct{ all []Holding }
 
-func (w *worst) offer(h Holding, most int) {
+func (w *worst) offer(h Holding, limit int) {
 	switch {
 	case h.messages() == 0:
-	case len(w.all) < most:
+	case len(w.all) < limit:
 		heap.Push(w, h)
-	case most > 0 && w.all[0].messages() < h.messages():
+	case limit > 0 && w.all[0].messages() < h.messages():
 		w.all[0] = h
 		heap.Fix(w, 0)
 	}

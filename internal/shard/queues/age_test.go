@@ -58,9 +58,9 @@ func (a *ages) send(name, group string, n int) {
 	}
 }
 
-func (a *ages) receive(name string, most int, visibility time.Duration) []queues.Received {
+func (a *ages) receive(name string, limit int, visibility time.Duration) []queues.Received {
 	a.Helper()
-	got, err := a.engine.Receive(a.Context(), queues.ReceiveRequest{Queue: shardtest.QueueARN(name), Max: most, Visibility: visibility})
+	got, err := a.engine.Receive(a.Context(), queues.ReceiveRequest{Queue: shardtest.QueueARN(name), Max: limit, Visibility: visibility})
 	a.must(err)
 	a.engine.AwaitIdle()
 	return got

@@ -70,9 +70,9 @@ func TestLockedGroup(t *testing.T) {
 			count -= len(msgs)
 		}
 	}
-	receive := func(most int) []queues.Received {
+	receive := func(limit int) []queues.Received {
 		t.Helper()
-		got, err := e.Receive(ctx, queues.ReceiveRequest{Queue: q, Max: most, Visibility: 12 * time.Hour})
+		got, err := e.Receive(ctx, queues.ReceiveRequest{Queue: q, Max: limit, Visibility: 12 * time.Hour})
 		if err != nil {
 			t.Fatal(err)
 		}

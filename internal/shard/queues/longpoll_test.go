@@ -51,10 +51,10 @@ func (a *answer) text() string {
 }
 
 // wait starts a long poll and returns once it waits. Its answer comes to got.
-func (p poll) wait(ctx context.Context, most int, wait, visibility time.Duration) (got *answer) {
+func (p poll) wait(ctx context.Context, limit int, wait, visibility time.Duration) (got *answer) {
 	got = &answer{}
 	go func() {
-		received, err := p.Receive(ctx, queues.ReceiveRequest{Queue: shardtest.QueueARN("q"), Max: most, Visibility: visibility, Wait: wait})
+		received, err := p.Receive(ctx, queues.ReceiveRequest{Queue: shardtest.QueueARN("q"), Max: limit, Visibility: visibility, Wait: wait})
 		bodies := []string{}
 		for _, m := range received {
 			bodies = append(bodies, fmt.Sprintf("%s×%d", m.Body, m.Receives))

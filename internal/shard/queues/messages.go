@@ -230,11 +230,11 @@ func (sh *Shard) receiveOrWait(req *ReceiveRequest) (qs *Queue, found Found, w *
 const receiveRounds = 4
 
 // Receive runs one receive on a queue, under the shard's lock.
-func (sh *Shard) Receive(qs *Queue, most int, visibility time.Duration, attempt string) Found {
+func (sh *Shard) Receive(qs *Queue, limit int, visibility time.Duration, attempt string) Found {
 	fifo := qs.ARN.FIFO() && !qs.Backlog // then leases must be durable before the answer, as they block groups
 	for round := 1; ; round++ {
 		now := sh.Now()
-		r, err := sh.doUntouched(qs, now, queue.Receive{Max: most, Visibility: visibility.Milliseconds(), Epoch: sh.Meta.Epoch, Attempt: attempt})
+		r, err := sh.doUntouched(qs, now, queue.Receive{Max: limit, Visibility: visibility.Milliseconds(), Epoch: sh.Meta.Epoch, Attempt: attempt})
 		if sh.Batch.Len() > 0 {
 			sh.Touch(qs)
 			sh.CommitPartial(fifo)

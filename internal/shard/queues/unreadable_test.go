@@ -119,9 +119,9 @@ func testUnreadable(t *testing.T, kind string, restart bool, damaged func([]byte
 		slices.Sort(bodies)
 		return bodies
 	}
-	expect := func(most int, want ...string) []queues.Received {
+	expect := func(limit int, want ...string) []queues.Received {
 		t.Helper()
-		got := a.receive(q, most, time.Minute)
+		got := a.receive(q, limit, time.Minute)
 		if !slices.Equal(bodies(got), want) {
 			t.Errorf("received %q, want %q", bodies(got), want)
 		}

@@ -64,7 +64,7 @@ func (sh *Shard) Publishers() *coalesce.Coalescer[*publisher] { return &sh.publi
 func (sh *Shard) StartFanouts()                               { sh.startFanouts(nil) }
 func (sh *Shard) Reclaim()                                    { sh.reclaim() }
 
-func (sh *Shard) Spread(f *Fanout, most int) bool { return sh.enqueueStep(f, most, nil) }
+func (sh *Shard) Spread(f *Fanout, limit int) bool { return sh.enqueueStep(f, limit, nil) }
 
 func (sh *Shard) PublishInSteps(tx *kernel.Tx, fs []Fanout) (*journal.Commit, bool, error) {
 	return sh.publishInSteps(tx, fs)

@@ -78,11 +78,11 @@ func testPostponedOnce(t *testing.T, seed uint64) {
 		}
 		all = append(all, l)
 	}
-	take := func(l *listener, most int) {
+	take := func(l *listener, limit int) {
 		if !l.queue.IsZero() {
 			return
 		}
-		ds, _, err := e.Take(l.arn, most)
+		ds, _, err := e.Take(l.arn, limit)
 		must(err)
 		for _, d := range ds {
 			l.got = append(l.got, string(d.Message.Body))

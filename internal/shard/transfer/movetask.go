@@ -344,10 +344,10 @@ var errNoMoveSource = errors.New("transfer: the message does not tell which queu
 // paceStep is the resolution at which a task keeps its rate, in milliseconds.
 const paceStep = 10
 
-// due is how many messages the rate allows now, up to most, and when it allows the next one.
-func (t *runningMove) due(now int64, most int) (n int, next int64) {
+// due is how many messages the rate allows now, up to limit, and when it allows the next one.
+func (t *runningMove) due(now int64, limit int) (n int, next int64) {
 	if t.Rate == 0 {
-		return most, now
+		return limit, now
 	}
 	rate := int64(t.Rate)
 	since := t.Moved - t.PacedFrom
@@ -358,7 +358,7 @@ func (t *runningMove) due(now int64, most int) (n int, next int64) {
 	}
 	// The first step at which one more is allowed.
 	wait := ((since+1)*1000 + rate - 1) / rate
-	return int(min(behind, int64(most))), t.PacedAt + (wait+paceStep-1)/paceStep*paceStep
+	return int(min(behind, int64(limit))), t.PacedAt + (wait+paceStep-1)/paceStep*paceStep
 }
 
 // retryIn is the backoff after a temporary refusal, in milliseconds: 1 s, doubling up to five

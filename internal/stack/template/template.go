@@ -429,15 +429,15 @@ func badExport(output string) string {
 }
 
 // section checks that a section of the template is a map of bounded size.
-func section(n *Node, name, what string, most int) error {
+func section(n *Node, name, what string, limit int) error {
 	if n == nil {
 		return nil
 	}
 	if n.Kind != document.Map {
 		return n.Refuse("Template format error: [/" + name + "] '" + name + "' must be an object.")
 	}
-	if most > 0 && len(n.Members) > most {
-		return n.Refuse(fmt.Sprintf("Template format error: Number of %s, %d, is greater than maximum allowed, %d", what, len(n.Members), most))
+	if limit > 0 && len(n.Members) > limit {
+		return n.Refuse(fmt.Sprintf("Template format error: Number of %s, %d, is greater than maximum allowed, %d", what, len(n.Members), limit))
 	}
 	return nil
 }

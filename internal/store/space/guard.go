@@ -139,8 +139,8 @@ func RequireFree(dir string, need int64) error {
 	return nil
 }
 
-// floor is the free space required with the default most: less on a small file system.
-func (u *Usage) floor(most int64) int64 { return min(most, u.Total/smallFloors) }
+// floor is the free space required with the default limit: less on a small file system.
+func (u *Usage) floor(limit int64) int64 { return min(limit, u.Total/smallFloors) }
 
 // ErrNoSpace reports too little free space.
 var ErrNoSpace = errors.New("there is not enough free space")

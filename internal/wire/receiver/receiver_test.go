@@ -208,7 +208,7 @@ func TestCertificates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var fetched atomic.Int32
 		held := make(chan struct{})
-		c := NewCertificates(func(ctx context.Context, address string, most int64) ([]byte, error) {
+		c := NewCertificates(func(ctx context.Context, address string, limit int64) ([]byte, error) {
 			fetched.Add(1)
 			switch {
 			case address == "slow":
@@ -216,8 +216,8 @@ func TestCertificates(t *testing.T) {
 				return nil, ctx.Err()
 			case address == "held":
 				<-held
-			case most != certificate:
-				t.Errorf("%d bytes at most", most)
+			case limit != certificate:
+				t.Errorf("%d bytes at most", limit)
 			}
 			return []byte("no certificate"), nil
 		})

@@ -22,7 +22,7 @@ const (
 // the addresses that confirm subscriptions.
 type Certificates struct {
 	// Fetch gets what is at an address that a source allows: at most so many bytes.
-	fetch func(ctx context.Context, address string, most int64) ([]byte, error)
+	fetch func(ctx context.Context, address string, limit int64) ([]byte, error)
 	slots chan struct{}
 
 	mu   sync.Mutex
@@ -35,7 +35,7 @@ func NewCertificates(fetch func(ctx context.Context, address string, most int64)
 }
 
 // get fetches. Anyone can cause a fetch, so only a few run at once.
-func (c *Certificates) get(ctx context.Context, address string, most int64) ([]byte, error) {
+func (c *Certificates) get(ctx context.Context, address string, limit int64) ([]byte, error) {
 	select {
 	case c.slots <- struct{}{}:
 		defer func() { <-c.slots }()
@@ -44,7 +44,7 @@ func (c *Certificates) get(ctx context.Context, address string, most int64) ([]b
 	}
 	ctx, cancel := context.WithTimeout(ctx, fetchTime)
 	defer cancel()
-	text, err := c.fetch(ctx, address, most)
+	text, err := c.fetch(ctx, address, limit)
 	if err != nil {
 		return nil, refuse(ingest.Uncertified, "What SNS has named cannot be fetched: try again.")
 	}

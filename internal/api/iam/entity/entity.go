@@ -127,19 +127,19 @@ func (s *Store) Untag(call *api.Call, kind iam.Kind, name string, keys []string)
 }
 
 // Tags lists the tags of an entity.
-func (s *Store) Tags(call *api.Call, kind iam.Kind, name string, marker *string, most *int) (*TagsOutput, error) {
+func (s *Store) Tags(call *api.Call, kind iam.Kind, name string, marker *string, limit *int) (*TagsOutput, error) {
 	e, err := s.Find(call.Account, kind, name)
 	if err != nil {
 		return nil, err
 	}
-	return TagsOf(e, marker, most)
+	return TagsOf(e, marker, limit)
 }
 
 // TagsOf are a page of the tags of an entity.
-func TagsOf(e *iam.Entity, marker *string, most *int) (*TagsOutput, error) {
+func TagsOf(e *iam.Entity, marker *string, limit *int) (*TagsOutput, error) {
 	tags := ShownTags(e.Tags)
 	sortTags(tags)
-	cut, truncated, next, err := check.Page("tags", tags, func(t *Tag) string { return *t.Key }, marker, most)
+	cut, truncated, next, err := check.Page("tags", tags, func(t *Tag) string { return *t.Key }, marker, limit)
 	if err != nil {
 		return nil, err
 	}

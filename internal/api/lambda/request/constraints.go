@@ -52,14 +52,14 @@ func (c *Constraints) Err() error {
 }
 
 // Length checks the length of a text, in characters.
-func (c *Constraints) Length(member string, value *string, least, most int) {
+func (c *Constraints) Length(member string, value *string, minimum, maximum int) {
 	if value == nil {
 		return
 	}
-	if n := utf8.RuneCountInString(*value); n < least {
-		c.Add(member, *value, "Member must have length greater than or equal to %d", least)
-	} else if n > most {
-		c.Add(member, *value, "Member must have length less than or equal to %d", most)
+	if n := utf8.RuneCountInString(*value); n < minimum {
+		c.Add(member, *value, "Member must have length greater than or equal to %d", minimum)
+	} else if n > maximum {
+		c.Add(member, *value, "Member must have length less than or equal to %d", maximum)
 	}
 }
 
@@ -78,16 +78,16 @@ func (c *Constraints) AtLeast(member string, value *int, least int) {
 }
 
 // AtMost checks the upper bound of a number.
-func (c *Constraints) AtMost(member string, value *int, most int) {
-	if value != nil && *value > most {
-		c.Add(member, fmt.Sprint(*value), "Member must have value less than or equal to %d", most)
+func (c *Constraints) AtMost(member string, value *int, limit int) {
+	if value != nil && *value > limit {
+		c.Add(member, fmt.Sprint(*value), "Member must have value less than or equal to %d", limit)
 	}
 }
 
 // Between checks the bounds of a number.
-func (c *Constraints) Between(member string, value *int, least, most int) {
-	c.AtLeast(member, value, least)
-	c.AtMost(member, value, most)
+func (c *Constraints) Between(member string, value *int, minimum, maximum int) {
+	c.AtLeast(member, value, minimum)
+	c.AtMost(member, value, maximum)
 }
 
 // Enum checks that a text is one of the allowed values.
@@ -99,14 +99,14 @@ func (c *Constraints) Enum(member string, value *string, allowed ...string) {
 
 // Count checks the number of items in a list; ok says that it is right, so that the items are
 // worth a check of their own.
-func (c *Constraints) Count(member string, items []string, least, most int) (ok bool) {
+func (c *Constraints) Count(member string, items []string, minimum, maximum int) (ok bool) {
 	switch {
 	case items == nil:
-	case len(items) < least:
-		c.Add(member, list(items), "Member must have length greater than or equal to %d", least)
+	case len(items) < minimum:
+		c.Add(member, list(items), "Member must have length greater than or equal to %d", minimum)
 		return false
-	case len(items) > most:
-		c.Add(member, list(items), "Member must have length less than or equal to %d", most)
+	case len(items) > maximum:
+		c.Add(member, list(items), "Member must have length less than or equal to %d", maximum)
 		return false
 	}
 	return true

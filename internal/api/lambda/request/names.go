@@ -27,15 +27,15 @@ type Named struct {
 func (n Named) ARN() arn.ARN { return n.Function.Qualify(n.Qualifier) }
 
 // Read parses the name of a function in a request: its name, its ARN, or the end of the ARN
-// from the account on, each with an optional qualifier; and a separate qualifier. most bounds
+// from the account on, each with an optional qualifier; and a separate qualifier. limit bounds
 // the text, in characters. It fails with ValidationFailed; with InvalidParameter for two
 // qualifiers; with ResourceNotFound for another region.
-func Read(call *api.Call, text string, qualifier *string, most int) (n Named, err error) {
+func Read(call *api.Call, text string, qualifier *string, limit int) (n Named, err error) {
 	if qualifier == nil && plain(text) { // the common case
 		return Named{Function: arn.Function(call.Region, call.Account, text)}, nil
 	}
 	var c Constraints
-	c.Length("functionName", &text, 1, most)
+	c.Length("functionName", &text, 1, limit)
 	c.Pattern("functionName", &text, namespacedFunctionPattern)
 	c.Length("qualifier", qualifier, 1, 128)
 	c.Pattern("qualifier", qualifier, QualifierPattern)

@@ -41,9 +41,9 @@ type Options struct {
 	// Problems are the failed health checks, by name.
 	Problems func(ctx context.Context) map[string]string
 	// Alarms are the alarms in state ALARM, and since when; nil: there are none.
-	Alarms func(most int) []Alarming
+	Alarms func(limit int) []Alarming
 	// Closed are the sources that refuse posts; nil: there are none.
-	Closed func(most int) []Closed
+	Closed func(limit int) []Closed
 }
 
 // Closed is a source that refuses posts.

@@ -196,9 +196,9 @@ func TestDeadline(t *testing.T) {
 func TestClosedSources(t *testing.T) {
 	c := open(t)
 	c.Problems = func(context.Context) map[string]string { return nil }
-	c.Closed = func(most int) []Closed {
-		if most < 2 {
-			t.Errorf("at most %d are asked for", most)
+	c.Closed = func(limit int) []Closed {
+		if limit < 2 {
+			t.Errorf("at most %d are asked for", limit)
 		}
 		return []Closed{{Name: "a"}, {Name: "b", Problem: "its secrets are to be set anew"}}
 	}

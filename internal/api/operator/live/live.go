@@ -40,10 +40,10 @@ const (
 // Options are the dependencies of a Live.
 type Options struct {
 	// Census counts everything; (*inspect.Inspector).Census implements it.
-	Census func(ctx context.Context, most int) (*inspect.Census, error)
+	Census func(ctx context.Context, limit int) (*inspect.Census, error)
 	// Queues has the counters of queues; *monitor.Queues implements it.
 	Queues interface {
-		EachActive(most int, f func(queue arn.ARN, now monitor.Totals))
+		EachActive(limit int, f func(queue arn.ARN, now monitor.Totals))
 	}
 	// Clock is the machine's clock, also if the server's is virtual: rates are in real time.
 	Clock clock.Clock
@@ -149,12 +149,12 @@ func (l *Live) Last(subscription arn.ARN) (a LastAttempt, ok bool) {
 }
 
 // Failing are the subscriptions whose last attempt failed, latest attempt first, at most
-// most.
-func (l *Live) Failing(most int) (names []arn.ARN) {
+// limit.
+func (l *Live) Failing(limit int) (names []arn.ARN) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	all := l.last.Keys()
-	for i := len(all) - 1; i >= 0 && len(names) < most; i-- {
+	for i := len(all) - 1; i >= 0 && len(names) < limit; i-- {
 		if a, ok := l.last.Peek(all[i]); ok && a.Outcome != "success" {
 			names = append(names, all[i])
 		}

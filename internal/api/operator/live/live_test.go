@@ -30,10 +30,10 @@ type world struct {
 
 func open() *world {
 	w := &world{clock: clock.NewVirtual(start), queues: map[arn.ARN]monitor.Totals{}}
-	w.Live = New(Options{Clock: w.clock, Queues: w, Census: func(_ context.Context, most int) (*inspect.Census, error) {
+	w.Live = New(Options{Clock: w.clock, Queues: w, Census: func(_ context.Context, limit int) (*inspect.Census, error) {
 		w.looks++
-		if most != MaxHoldings {
-			return nil, fmt.Errorf("%d are asked for", most)
+		if limit != MaxHoldings {
+			return nil, fmt.Errorf("%d are asked for", limit)
 		}
 		return &inspect.Census{}, w.fails
 	}})

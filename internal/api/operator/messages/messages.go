@@ -211,7 +211,7 @@ func hasAttribute(all []message.Attribute, search []byte) bool {
 	})
 }
 
-func shown(m *inspect.Message, origin uint64, fifo bool, most int) Message {
+func shown(m *inspect.Message, origin uint64, fifo bool, limit int) Message {
 	out := Message{
 		Position: Position(m), MessageID: m.ID.String(), SentAt: clock.Time(m.Sent), State: string(m.State),
 		Receives: m.Receives, Group: rest.Optional(m.Group), Deduplication: rest.Optional(m.Dedup), Sender: m.Sender, Trace: rest.Optional(m.Trace),
@@ -229,16 +229,16 @@ func shown(m *inspect.Message, origin uint64, fifo bool, most int) Message {
 	if m.Refused != nil {
 		out.Refused = rest.Optional(refusal.Text(m.Refused))
 	}
-	out.Body, out.BodyEncoding, out.BodyTruncated = shownBody(m.Body, most)
+	out.Body, out.BodyEncoding, out.BodyTruncated = shownBody(m.Body, limit)
 	return out
 }
 
-// shownBody is a body in an answer: masked, and truncated to most bytes.
-func shownBody(whole []byte, most int) (as, encoding string, truncated bool) {
+// shownBody is a body in an answer: masked, and truncated to limit bytes.
+func shownBody(whole []byte, limit int) (as, encoding string, truncated bool) {
 	body := masked(whole)
-	if truncated = len(body) > most; truncated {
+	if truncated = len(body) > limit; truncated {
 		valid := utf8.Valid(body)
-		for body = body[:most]; len(body) > 0 && len(body) > most-utf8.UTFMax && valid && !utf8.Valid(body); {
+		for body = body[:limit]; len(body) > 0 && len(body) > limit-utf8.UTFMax && valid && !utf8.Valid(body); {
 			body = body[:len(body)-1] // do not cut a character
 		}
 	}

@@ -150,7 +150,7 @@ func (o *opened) has(search []byte) bool {
 	return hasAttribute(p.Attributes, search)
 }
 
-func (o *opened) shown(subs []topic.Subscription, most int) Publish {
+func (o *opened) shown(subs []topic.Subscription, limit int) Publish {
 	p := &o.Record.P
 	out := Publish{
 		MessageID: o.ID.String(), PublishedAt: o.At.UTC(), SizeBytes: o.Size, Group: rest.Optional(p.Group), Deduplication: rest.Optional(p.Dedup),
@@ -167,7 +167,7 @@ func (o *opened) shown(subs []topic.Subscription, most int) Publish {
 		return out
 	}
 	out.Subject, out.Attributes = rest.Optional(p.Subject), shownAttributes(p.Attributes)
-	out.Body, out.BodyEncoding, out.BodyTruncated = shownBody(p.Body, most)
+	out.Body, out.BodyEncoding, out.BodyTruncated = shownBody(p.Body, limit)
 	what := o.Record.Message()
 	for i := range subs {
 		sub := &subs[i]

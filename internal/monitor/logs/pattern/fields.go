@@ -112,11 +112,11 @@ func parseField(s *scanner) (func(string) bool, error) {
 	return test, err
 }
 
-// split splits a line into up to most fields; all if most is negative. Fields are separated by
+// split splits a line into up to limit fields; all if limit is negative. Fields are separated by
 // spaces; a text in quotes or brackets is one field, without these.
-func split(line string, most int) (fields []string, rest string) {
+func split(line string, limit int) (fields []string, rest string) {
 	rest = strings.TrimLeft(line, " \t\r\n")
-	for rest != "" && len(fields) != most {
+	for rest != "" && len(fields) != limit {
 		closing := -1
 		switch rest[0] {
 		case '"':

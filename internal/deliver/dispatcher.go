@@ -135,5 +135,9 @@ func (s *Dispatcher) deadLetter(d *shard.Delivery) (m *message.Message, dest arn
 	if n == nil || n.Kind != message.Notification || dest.IsZero() {
 		return nil, arn.ARN{}
 	}
-	return envelope.DeadLetter(d.Message, s.options.NewID(), s.issuer(d.Message), d.Subscription.Protocol == topic.SQS), dest
+	o := s.issuer(d.Message)
+	if s.options.Signer != nil && n.SignatureVersion != 0 { // also of a raw one, which may need an envelope
+		o.Key = s.options.Signer.Key()
+	}
+	return envelope.DeadLetter(d.Message, s.options.NewID(), o, d.Subscription.Protocol == topic.SQS), dest
 }

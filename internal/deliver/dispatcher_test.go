@@ -218,6 +218,18 @@ func TestDeadLetters(t *testing.T) {
 	}
 }
 
+// TestDeadLetterOfRawText: what SQS does not take raw comes in an envelope, signed as any other.
+func TestDeadLetterOfRawText(t *testing.T) {
+	v := clock.NewVirtual(start)
+	r := newRig(t, v, nil, func(o *Options) { o.Signer, o.NewID = &signer{}, func() message.ID { return message.ID{1} } })
+	sub := testSub("a", "https://host/", topic.HTTPS, testDLQ)
+	m := &message.Message{Body: []byte("\x01"), Notice: &message.Notice{Kind: message.Notification, Raw: true, SignatureVersion: 1}}
+	got, _ := r.dispatcher.deadLetter(&shard.Delivery{Subscription: sub, Message: m})
+	if !got.Sendable() || got.Unsigned == nil {
+		t.Errorf("%q, %+v", got.Body, got.Unsigned)
+	}
+}
+
 type recorder struct{ all []Event }
 
 func (r *recorder) Delivery(e *Event) { r.all = append(r.all, *e) } // one delivery, one after the other

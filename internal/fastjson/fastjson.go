@@ -39,7 +39,7 @@ func plain(s []byte, i int) int {
 }
 
 // AppendString appends s to dst as a JSON string. Bytes that are not UTF-8
-// become U+FFFD.
+// become U+FFFD; what XML has no form for is escaped, so that SQS takes the JSON as a body.
 func AppendString(dst []byte, s string) []byte {
 	dst = append(dst, '"')
 	start := len(dst)
@@ -71,7 +71,14 @@ func appendEscaped(dst []byte, s string) []byte {
 			dst = append(dst, c)
 		default:
 			r, size := utf8.DecodeRuneInString(s)
-			dst = utf8.AppendRune(dst, r)
+			switch r {
+			case 0xFFFE:
+				dst = append(dst, `\ufffe`...)
+			case 0xFFFF:
+				dst = append(dst, `\uffff`...)
+			default:
+				dst = utf8.AppendRune(dst, r)
+			}
 			s = s[size:]
 			continue
 		}

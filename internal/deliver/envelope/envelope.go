@@ -193,21 +193,29 @@ func SQS(m *message.Message, newID message.ID, o Issuer) (*message.Message, erro
 			return nil, ErrRawText
 		}
 	}
-	return inQueue(m, newID, o, true), nil
+	return inQueue(m, newID, o, Raw(m), true), nil
 }
 
 // DeadLetter makes the message for a dead-letter queue. Whatever the protocol, it is what an
 // SQS subscriber would receive; with raw delivery the body alone, and with its attributes if
 // the subscriber is a queue (fromQueue). All attributes are kept, also beyond
-// MaxRawAttributes, which may be why the delivery failed. It is sealed, or has Unsigned; the
-// queue's shard sets Sent.
+// MaxRawAttributes, which may be why the delivery failed. What SQS does not take raw is in the
+// envelope. It is sealed, or has Unsigned; the queue's shard sets Sent.
 func DeadLetter(m *message.Message, newID message.ID, o Issuer, fromQueue bool) *message.Message {
-	return inQueue(m, newID, o, fromQueue)
+	raw := Raw(m)
+	if raw {
+		kept := message.Message{Body: m.Body}
+		if fromQueue {
+			kept.Attributes = m.Attributes
+		}
+		raw = kept.Sendable()
+	}
+	return inQueue(m, newID, o, raw, fromQueue)
 }
 
-func inQueue(m *message.Message, newID message.ID, o Issuer, attributes bool) *message.Message {
+func inQueue(m *message.Message, newID message.ID, o Issuer, raw, attributes bool) *message.Message {
 	out := &message.Message{ID: newID, Sender: m.Sender, Group: m.Group, Dedup: m.Dedup, Trace: m.Trace}
-	if Raw(m) {
+	if raw {
 		out.Body = m.Body
 		if attributes {
 			out.Attributes = m.Attributes

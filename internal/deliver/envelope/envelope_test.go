@@ -284,12 +284,31 @@ func TestRawText(t *testing.T) {
 	} {
 		m := notification()
 		bad(m)
-		if _, err := envelope.SQS(m, message.ID{1}, issuer); err != nil {
-			t.Error(err)
+		whole, err := envelope.SQS(m, message.ID{1}, issuer)
+		if err != nil || !whole.Sendable() {
+			t.Errorf("%q, %v", whole.Body, err)
 		}
 		m.Notice.Raw = true
 		if _, err := envelope.SQS(m, message.ID{1}, issuer); !errors.Is(err, envelope.ErrRawText) {
 			t.Errorf("%q %q: %v", m.Body, m.Attributes, err)
+		}
+		for _, fromQueue := range []bool{true, false} {
+			got := envelope.DeadLetter(m, message.ID{1}, unsigned, fromQueue)
+			var in struct {
+				Message           string
+				MessageAttributes map[string]struct{ Value string }
+			}
+			if !fromQueue && got.Sendable() && bytes.Equal(got.Body, m.Body) {
+				continue // a bad attribute stays behind
+			}
+			if err := json.Unmarshal(got.Body, &in); err != nil || !got.Sendable() || in.Message != string(m.Body) || got.Attributes != nil {
+				t.Errorf("the dead letter of %q: %q %q, %v", m.Body, got.Body, got.Attributes, err)
+			}
+			for _, a := range m.Attributes {
+				if in.MessageAttributes[a.Name].Value != string(a.Value) {
+					t.Errorf("%s: %q", a.Name, in.MessageAttributes[a.Name].Value)
+				}
+			}
 		}
 	}
 	m := notification()

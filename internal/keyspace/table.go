@@ -245,7 +245,7 @@ var Table = [...]Kind{
 	KindExpiry:        {"expiry of a message outside the main and the delayed lane; in FIFO queues, of one that came back", OwnerQueues, ofQueue(tag(MessageExpiries), number("sent"), number(PartSequence)), "lane, 8 bytes"},
 	KindGroup:         {"group that is not empty", OwnerQueues, ofQueue(tag(Groups), number("lane")), "a sequence at or before its first, 8 bytes"},
 	KindHeld:          {"returned message of a FIFO group", OwnerQueues, ofQueue(tag(HeldMessages), number("lane"), number(PartSequence)), stateForm},
-	KindDueSecond:     {"messages due in a second", OwnerQueues, ofQueue(tag(DueSeconds), number("second")), "count, 8 bytes"},
+	KindDueSecond:     {"messages due in a second", OwnerQueues, ofQueue(tag(DueSeconds), number("second")), "count, 8 bytes; of the second -1: a recount is under way"},
 	KindLease:         {"lease", OwnerQueues, ofQueue(tag(Leases), number(PartSequence)), stateForm},
 	KindMessage:       {"message", OwnerQueues, ofQueue(tag(Messages), number("lane"), number(PartSequence)), messageForm},
 	KindHistory:       {"history of attempts", OwnerTopics, ofQueue(tag(Histories), number(PartSequence)), "version 1 to 3, signature, cause, attempts; of a function's event version 1, JSON"},

@@ -52,7 +52,7 @@ func (q *Machine) accept(b *mutation.Batch, now int64, a *Arrival) uint64 {
 			q.c.HeldAges = 1 // no message of an older version is left
 		}
 		if due := a.Sent + q.cfg.Value().Delay.Milliseconds(); due > now && !q.kind.Backlog {
-			q.due.Expect(b, &q.keys, now, due)
+			q.expect(b, now, due)
 		}
 	case a.Moved:
 		lane, scheduled = layout.MovedLane, true

@@ -106,6 +106,10 @@ type Sweep struct{}
 // queue, also apply to the messages that are in the queue.
 type Configure struct{ Config Config }
 
+// Recount makes a step of what Configure has begun: to count the messages of a FIFO queue that a
+// longer delay hides. NextTimer says that there is one to make.
+type Recount struct{}
+
 // Probe finds out whether a Receive would find a message. Result: Found.
 type Probe struct{}
 
@@ -135,6 +139,7 @@ func (RejectMove) command()       {}
 func (Expire) command()           {}
 func (Sweep) command()            {}
 func (Configure) command()        {}
+func (Recount) command()          {}
 func (Probe) command()            {}
 func (Count) command()            {}
 func (Oldest) command()           {}
@@ -197,9 +202,10 @@ func (q *Machine) Step(b *mutation.Batch, now int64, c Command, r *Result) (need
 	case Sweep:
 		r.Removed, need = q.sweep(b, now)
 	case Configure:
-		if need = q.needToConfigure(now, c.Config); need.Nothing() {
-			q.configure(b, now, c.Config)
-		}
+		q.configure(b, now, c.Config)
+		need = q.recountOnce(b, now) // all of a small queue
+	case Recount:
+		need = q.recountOnce(b, now)
 	case Probe:
 		r.Found, need = q.probe(now)
 	case Count:

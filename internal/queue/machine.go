@@ -32,7 +32,7 @@ type content struct {
 	sweepAt  int64     // when the oldest message may expire; 0: never
 	lookup   *lookup   // of the message that the command under way is about
 	sweeping *sweeping // nil: no sweep is under way
-	recount  *recount  // nil: no longer delay is being configured
+	recount  *recount  // nil: none is under way
 	search   *search   // for the oldest message; nil: none is under way
 	ages     *ages     // nil: the oldest message was not asked for
 }
@@ -66,7 +66,7 @@ func (q *Machine) wake() {
 // Hibernate frees the memory of an empty queue until it is used again, the processing times
 // of tenants included. It returns false if the queue is not empty.
 func (q *Machine) Hibernate() bool {
-	if q.Empty() && q.due.Idle() {
+	if q.Empty() && q.due.Idle() && q.recount == nil {
 		q.content = hibernated
 	}
 	return q.content == hibernated
@@ -76,12 +76,11 @@ func (q *Machine) configure(b *mutation.Batch, now int64, cfg Config) {
 	if cfg.Retention != q.cfg.Value().Retention && !q.Empty() {
 		q.sweepAt = now
 	}
-	switch shift := int64((cfg.Delay - q.cfg.Value().Delay) / time.Second); {
-	case q.recount != nil:
-		q.due.Recount(b, &q.keys, q.recount.seconds)
-		q.recount = nil
-	case shift != 0 && q.kind.FIFO:
+	if shift := int64((cfg.Delay - q.cfg.Value().Delay) / time.Second); shift != 0 && q.kind.FIFO {
 		q.due.Shift(b, &q.keys, now, shift)
+		if shift > 0 && !q.kind.Backlog && !q.Empty() || q.recount != nil {
+			q.beginRecount(b)
+		}
 	}
 	q.cfg = unique.Make(cfg)
 }
@@ -126,7 +125,7 @@ func (q *Machine) Counts(now int64) Counts {
 	return Counts{Visible: q.waiting() - delayed, InFlight: int64(q.leases.Len()), Delayed: delayed}
 }
 
-// NextTimer is when Expire, Probe or Sweep will have something to do, in epoch milliseconds; 0:
+// NextTimer is when Expire, Probe, Recount or Sweep will have something to do, in epoch milliseconds; 0:
 // not before the next command. It may be too early, and never too late.
 func (q *Machine) NextTimer(now int64) (next int64) {
 	sooner := func(at int64) {
@@ -134,8 +133,11 @@ func (q *Machine) NextTimer(now int64) (next int64) {
 			next = at
 		}
 	}
+	if q.recount != nil {
+		sooner(now)
+	}
 	if q.Empty() {
-		return 0
+		return next
 	}
 	sooner(q.sweepAt)
 	if first := q.leases.Next(); first != nil {

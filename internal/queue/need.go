@@ -59,7 +59,7 @@ const (
 	needOldest  // the oldest message
 	needListed  // the index of groups in the form of an older version
 	needSizes   // the sizes of all records
-	needDelays  // when the messages were sent that were never received
+	needDelays  // when the next messages of a recount were sent
 )
 
 // fillBytes bounds the bytes of records that are scanned to fill a window.
@@ -162,7 +162,12 @@ func (q *Machine) fill(r Reader, need Need, key, value []byte) error {
 	case needBack:
 		return q.grouped().FillBack(key, value)
 	case needBuckets:
-		q.due.FillSecond(int64(layout.KeySequence(key)), int64(layout.Number(value)))
+		second := int64(layout.KeySequence(key))
+		if second == recounting {
+			q.beginRecount(nil)
+			return nil
+		}
+		q.due.FillSecond(second, int64(layout.Number(value)))
 	case needTenants:
 		q.grouped().waits.Set(layout.Lane(layout.KeySequence(key)), layout.DecodeWait(value))
 	case needDue, needHeld, needLeases:

@@ -3,59 +3,93 @@ package queue
 import (
 	"errors"
 
+	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/queue/layout"
 	"godwit.dev/godwit/internal/queue/message"
 )
 
-// recountBytes bounds what is read to count the delayed messages of a FIFO queue anew, in bytes.
-const recountBytes = 64 << 20
+// Bounds of the messages that one step of a recount reads; variables for the tests.
+var (
+	recountStep  = 1024
+	recountBytes = fillBytes
+)
 
-// recount counts the messages of a FIFO queue that a longer delay hides: also those that were
-// visible, and so are not counted by the second any more.
+// recounting is the second that is counted while a recount is under way: a queue that finds it at a
+// start counts anew. It has always passed, so that it counts no message.
+const recounting = int64(-1)
+
+// recount counts the delayed messages of a FIFO queue by the second, step by step. A longer delay also
+// hides messages that were visible, and so are not counted any more. Until it has ended the former
+// counts hold, and those of messages that are sent meanwhile are kept in both.
 type recount struct {
-	now, delay int64
-	seconds    map[int64]int64 // how many become visible in each; nil: not read yet
+	seconds map[int64]int64 // how many become visible in each
+	before  uint64          // later sequences are counted as they are sent
+	lane    layout.Lane     // of the first message that was not read,
+	from    uint64          // and its sequence
+	now     int64           // of this step
+	looked  bool            // the reads for this step were made
+	whole   bool            // all messages were read
 }
 
-// needToConfigure is what must be read before a configuration takes hold.
-func (q *Machine) needToConfigure(now int64, cfg Config) Need {
-	if !q.kind.FIFO || q.kind.Backlog || q.Empty() || cfg.Delay <= q.cfg.Value().Delay {
+// beginRecount begins it, anew if it is under way. b is nil if a start finds that it has begun.
+func (q *Machine) beginRecount(b *mutation.Batch) {
+	q.recount = &recount{seconds: map[int64]int64{}, before: q.next}
+	if b != nil {
+		layout.PutCount(b, q.keys.Bucket(recounting), 1)
+	}
+}
+
+// recountOnce makes one step.
+func (q *Machine) recountOnce(b *mutation.Batch, now int64) Need {
+	c := q.recount
+	switch {
+	case c == nil:
 		return Need{}
-	}
-	if q.recount == nil {
-		q.recount = &recount{now: now, delay: cfg.Delay.Milliseconds()}
-	}
-	if q.recount.seconds == nil {
+	case !c.looked && !q.Empty():
+		c.now = now
 		return Need{kind: needDelays}
+	}
+	if c.looked = false; c.whole || q.Empty() {
+		q.due.Recount(b, &q.keys, c.seconds)
+		layout.PutCount(b, q.keys.Bucket(recounting), 0)
+		q.recount = nil
 	}
 	return Need{}
 }
 
-// readDelays reads when each message was sent that was never received. In a queue with more than
-// recountBytes the rest is left out: the counts are approximate.
+// readDelays reads when the next messages were sent, and counts those that were never received.
 func (q *Machine) readDelays(r Reader) error {
-	c := q.recount
-	received := map[uint64]struct{}{}
+	c, delay := q.recount, q.cfg.Value().Delay.Milliseconds()
+	keys := q.keys // a copy: the span of the scan under way may be in the buffer of the machine's
+	c.looked, c.whole = true, true
+	n, size := 0, 0
 	var failed error
-	err := r.Scan(q.keys.Of(layout.KindHeld), func(key, value []byte) bool {
-		var s layout.State
-		if s, failed = layout.DecodeState(key, value); s.Sent+c.delay > c.now {
-			received[s.Sequence] = struct{}{}
+	err := r.Scan(q.keys.RecordsFrom(c.lane, c.from), func(key, value []byte) bool {
+		if n == recountStep || size > recountBytes {
+			c.whole = false
+			return false
+		}
+		n++
+		size += len(value)
+		lane, sequence := layout.KeyLane(key), layout.KeySequence(key)
+		c.lane, c.from = lane, sequence+1
+		sent, ok := message.RecordSent(value)
+		if !ok || sent+delay <= c.now || sequence >= c.before || q.leases.Get(sequence) != nil {
+			return true
+		}
+		var held bool
+		if _, held, failed = r.Get(keys.HeldState(lane, sequence)); failed == nil && !held {
+			c.seconds[(sent+delay)/1000]++
 		}
 		return failed == nil
 	})
-	if err = errors.Join(failed, err); err != nil {
-		return err
+	return errors.Join(failed, err)
+}
+
+// expect counts a message that is sent, until it becomes visible.
+func (q *Machine) expect(b *mutation.Batch, now, due int64) {
+	q.due.Expect(b, &q.keys, now, due)
+	if q.recount != nil {
+		q.recount.seconds[due/1000]++
 	}
-	c.seconds = map[int64]int64{}
-	size := 0
-	return r.Scan(q.keys.Of(layout.KindRecord), func(key, value []byte) bool {
-		sequence := layout.KeySequence(key)
-		_, held := received[sequence]
-		if sent, ok := message.RecordSent(value); ok && !held && sent+c.delay > c.now && q.leases.Get(sequence) == nil {
-			c.seconds[(sent+c.delay)/1000]++
-		}
-		size += len(value)
-		return size <= recountBytes
-	})
 }

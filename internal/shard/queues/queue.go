@@ -179,6 +179,7 @@ func (l lifecycle) Tick(now int64) {
 			continue
 		}
 		sh.sweep(qs, now)
+		_, _ = sh.Do(qs, now, queue.Recount{})
 		_, _ = sh.Do(qs, now, queue.Expire{})
 		sh.Commit(false)
 	}

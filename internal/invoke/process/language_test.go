@@ -3,9 +3,11 @@ package process_test
 import (
 	"encoding/json"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 
+	"godwit.dev/godwit/internal/function"
 	"godwit.dev/godwit/internal/invoke/process"
 	"godwit.dev/godwit/test/programs"
 )
@@ -109,6 +111,53 @@ def handler(event, context):
 		want(`{"context":1}`, "", `["f", "`+requestID+`", "arn:aws:lambda:us-east-1:123456789012:function:f", true, null, "AWS_Lambda_python3.12"]`)
 		want(`{"exit":3}`, "Unhandled", `{"errorMessage":"RequestId: `+requestID+` Error: Runtime exited with error: exit status 3","errorType":"Runtime.ExitError"}`)
 	})
+}
+
+// What a handler logs is an event of its own behind output that has not ended its line, and so
+// is the failure.
+func TestLogBehindOpenLine(t *testing.T) {
+	for _, tt := range []struct{ runtime, handler, file, text string }{
+		{"nodejs20.x", "index.handler", "index.js", `
+exports.handler = async (event) => { process.stdout.write("open"); console.error("two\nlines"); process.stdout.write("open"); console.error("one line"); process.stdout.write("open"); throw new RangeError("end"); };`},
+		{"python3.12", "app.handler", "app.py", `
+import logging, sys
+def handler(event, context):
+    for text in "two\nlines", "one line":
+        sys.stdout.write("open"); logging.getLogger().error(text)
+    sys.stdout.write("open")
+    raise ValueError("end")`},
+	} {
+		for _, format := range []string{function.TextLogs, function.JSONLogs} {
+			t.Run(tt.runtime+" "+format, func(t *testing.T) {
+				programs.Allow(t)
+				if err := process.Installed(t.Context(), tt.runtime); err != nil {
+					programs.Skip(t, err.Error())
+				}
+				l := newLab(t, false)
+				f := l.function(zipOf(map[string]string{tt.file: tt.text}), tt.runtime, tt.handler)
+				f.Logging = function.Logging{Format: format, ApplicationLevel: "INFO", SystemLevel: "WARN"}
+				l.invoke(t, f, `{}`)
+				l.mu.Lock()
+				lines := slices.Clone(l.lines)
+				l.mu.Unlock()
+				if text := strings.Join(lines, ""); strings.Contains(text, "\x1e") {
+					t.Errorf("the log has marks: %q", text)
+				}
+				open := 0
+				for i, line := range lines {
+					if line == "open" && i+1 < len(lines) {
+						open++
+						if next := lines[i+1]; next[0] != '[' && next[0] != '{' && next[:2] != "20" {
+							t.Errorf("%q comes behind the open line", next)
+						}
+					}
+				}
+				if open != 3 {
+					t.Errorf("%d open lines are events: %q", open, lines)
+				}
+			})
+		}
+	}
 }
 
 func TestPythonHandlers(t *testing.T) {

@@ -35,8 +35,9 @@ func newOutput(file *os.File, to invoke.Output, framed bool) *output {
 	return &output{file: file, to: to, framed: framed, ended: make(chan struct{})}
 }
 
-// Our scripts print an event of several lines as one line that begins with frame and has
-// lineBreak in place of newlines. So it keeps its order with other output.
+// Our scripts print an event of the log as one line that begins with frame, even where the
+// function's own output has not ended its line, and has lineBreak in place of newlines. So it
+// keeps its order with other output.
 var (
 	frame     = []byte("\x1e\x1f")
 	lineBreak = byte('\x1f')
@@ -135,6 +136,10 @@ func (o *output) flush() {
 	if len(o.part) > 0 {
 		line := append([]byte(nil), o.part...)
 		if o.framed {
+			if begins := bytes.Index(line, frame); begins > 0 && !o.within {
+				o.to.Line(line[:begins:begins])
+				line = line[begins:]
+			}
 			line = o.unframe(line)
 		}
 		o.to.Line(line)

@@ -37,16 +37,16 @@ for (const [name, level] of Object.entries({ log: "INFO", info: "INFO", debug: "
     if (levels.indexOf(level) < leastLevel) return;
     const timestamp = new Date().toISOString();
     if (jsonLogs) {
-      fs.writeSync(1, jsonLine({ timestamp, level, requestId }, args) + "\n");
+      fs.writeSync(1, event(jsonLine({ timestamp, level, requestId }, args)));
     } else {
       fs.writeSync(1, event(`${timestamp}\t${requestId}\t${level}\t${util.format(...args)}`));
     }
   };
 }
 
-// event makes text of several lines one event of the log, with its newlines.
+// event makes text one event of the log, with its newlines and apart from a line that has not ended.
 function event(text) {
-  return (text.includes("\n") ? "\x1e\x1f" + text.replace(/\n/g, "\x1f") : text) + "\n";
+  return (text.includes("\n") || !text.includes("\x1f") ? "\x1e\x1f" + text.replace(/\n/g, "\x1f") : text) + "\n";
 }
 
 // jsonLine is what console was given: one thing as itself, several as text, with the

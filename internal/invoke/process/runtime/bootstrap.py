@@ -92,9 +92,9 @@ def now(seconds):
 
 
 def event(text):
-    """Makes text of several lines one event of the log, with its newlines."""
+    """Makes text one event of the log, with its newlines and apart from a line that has not ended."""
     text = text.rstrip("\n")
-    if "\n" in text and not JSON_LOGS:
+    if "\n" in text or "\x1f" not in text:
         text = "\x1e\x1f" + text.replace("\n", "\x1f")
     return text + "\n"
 
@@ -140,7 +140,7 @@ def describe(error, request_id):
         "stackTrace": traceback.format_list(frames),
     }
     if JSON_LOGS:
-        print(json.dumps({"timestamp": now(time.time()), "log_level": "ERROR", **text}))
+        sys.stdout.write(event(json.dumps({"timestamp": now(time.time()), "log_level": "ERROR", **text})))
     else:
         sys.stdout.write(event("[ERROR] %s: %s\nTraceback (most recent call last):\n%s" % (kind, error, "".join(text["stackTrace"]))))
     return kind, json.dumps(text)

@@ -61,6 +61,17 @@ type CreateEventSourceMappingInput struct {
 	TumblingWindowInSeconds        *int
 	DestinationConfig              *Unbuilt
 	ProvisionedPollerConfig        *Unbuilt
+
+	Topics                              []string
+	Queues                              []string
+	SelfManagedEventSource              *Unbuilt
+	SourceAccessConfigurations          []Unbuilt
+	AmazonManagedKafkaEventSourceConfig *Unbuilt
+	SelfManagedKafkaEventSourceConfig   *Unbuilt
+	DocumentDBEventSourceConfig         *Unbuilt
+	LoggingConfig                       *Unbuilt
+	KMSKeyArn                           *string
+	MetricsConfig                       *MetricsConfig
 }
 
 // UpdateEventSourceMappingInput is the request of UpdateEventSourceMapping.
@@ -80,6 +91,14 @@ type UpdateEventSourceMappingInput struct {
 	TumblingWindowInSeconds        *int
 	DestinationConfig              *Unbuilt
 	ProvisionedPollerConfig        *Unbuilt
+
+	SourceAccessConfigurations          []Unbuilt
+	AmazonManagedKafkaEventSourceConfig *Unbuilt
+	SelfManagedKafkaEventSourceConfig   *Unbuilt
+	DocumentDBEventSourceConfig         *Unbuilt
+	LoggingConfig                       *Unbuilt
+	KMSKeyArn                           *string
+	MetricsConfig                       *MetricsConfig
 }
 
 // MappingInput is the request of GetEventSourceMapping and DeleteEventSourceMapping.
@@ -110,6 +129,9 @@ type FilterPattern struct{ Pattern *string }
 // ScalingConfig bounds the concurrent batches.
 type ScalingConfig struct{ MaximumConcurrency *int }
 
+// MetricsConfig names metrics of a mapping, which are not implemented.
+type MetricsConfig struct{ Metrics []string }
+
 // EventSourceMappingConfiguration is a mapping in an answer.
 type EventSourceMappingConfiguration struct {
 	UUID                           string
@@ -132,36 +154,55 @@ type Unbuilt struct{}
 
 var errSource = request.Invalid("Unrecognized event source.")
 
-// others refuses, by name, members for streams.
-func others(given map[string]bool) error {
-	for _, name := range slices.Sorted(maps.Keys(given)) {
+// others refuses, by name, members for other kinds of sources, and those that are not
+// implemented for queues.
+func others(foreign, unbuilt map[string]bool) error {
+	for _, name := range slices.Sorted(maps.Keys(foreign)) {
 		switch {
-		case !given[name]:
+		case !foreign[name]:
 		case name == "StartingPosition":
 			return request.Invalid("StartingPosition is not valid for SQS event sources.")
 		default:
 			return request.Invalid("Unsupported %s parameter for given event source mapping type.", name)
 		}
 	}
+	for _, name := range slices.Sorted(maps.Keys(unbuilt)) {
+		if unbuilt[name] {
+			return request.Invalid("Not supported by this version: %s.", name)
+		}
+	}
 	return nil
 }
 
-func (in *CreateEventSourceMappingInput) check() error {
+func unbuilt(key *string, metrics *MetricsConfig) map[string]bool {
+	return map[string]bool{"KMSKeyArn": api.Deref(key) != "", "MetricsConfig": metrics != nil && len(metrics.Metrics) > 0}
+}
+
+func checkCreate(in *CreateEventSourceMappingInput) error {
 	return others(map[string]bool{
 		"StartingPosition": in.StartingPosition != nil, "ParallelizationFactor": in.ParallelizationFactor != nil,
 		"MaximumRecordAgeInSeconds": in.MaximumRecordAgeInSeconds != nil, "BisectBatchOnFunctionError": in.BisectBatchOnFunctionError != nil,
 		"MaximumRetryAttempts": in.MaximumRetryAttempts != nil, "TumblingWindowInSeconds": in.TumblingWindowInSeconds != nil,
 		"DestinationConfig": in.DestinationConfig != nil, "ProvisionedPollerConfig": in.ProvisionedPollerConfig != nil,
-	})
+		"Topics": len(in.Topics) > 0, "Queues": len(in.Queues) > 0, "SelfManagedEventSource": in.SelfManagedEventSource != nil,
+		"SourceAccessConfigurations":          len(in.SourceAccessConfigurations) > 0,
+		"AmazonManagedKafkaEventSourceConfig": in.AmazonManagedKafkaEventSourceConfig != nil,
+		"SelfManagedKafkaEventSourceConfig":   in.SelfManagedKafkaEventSourceConfig != nil,
+		"DocumentDBEventSourceConfig":         in.DocumentDBEventSourceConfig != nil, "LoggingConfig": in.LoggingConfig != nil,
+	}, unbuilt(in.KMSKeyArn, in.MetricsConfig))
 }
 
-func (in *UpdateEventSourceMappingInput) check() error {
+func checkUpdate(in *UpdateEventSourceMappingInput) error {
 	return others(map[string]bool{
 		"ParallelizationFactor": in.ParallelizationFactor != nil, "MaximumRecordAgeInSeconds": in.MaximumRecordAgeInSeconds != nil,
 		"BisectBatchOnFunctionError": in.BisectBatchOnFunctionError != nil, "MaximumRetryAttempts": in.MaximumRetryAttempts != nil,
 		"TumblingWindowInSeconds": in.TumblingWindowInSeconds != nil, "DestinationConfig": in.DestinationConfig != nil,
-		"ProvisionedPollerConfig": in.ProvisionedPollerConfig != nil,
-	})
+		"ProvisionedPollerConfig":             in.ProvisionedPollerConfig != nil,
+		"SourceAccessConfigurations":          len(in.SourceAccessConfigurations) > 0,
+		"AmazonManagedKafkaEventSourceConfig": in.AmazonManagedKafkaEventSourceConfig != nil,
+		"SelfManagedKafkaEventSourceConfig":   in.SelfManagedKafkaEventSourceConfig != nil,
+		"DocumentDBEventSourceConfig":         in.DocumentDBEventSourceConfig != nil, "LoggingConfig": in.LoggingConfig != nil,
+	}, unbuilt(in.KMSKeyArn, in.MetricsConfig))
 }
 
 // Service answers the operations.
@@ -275,7 +316,7 @@ func (s *Service) createMapping(ctx context.Context, call *api.Call, in *CreateE
 		return nil, err
 	}
 	fn := n.ARN()
-	if err := in.check(); err != nil {
+	if err := checkCreate(in); err != nil {
 		return nil, err
 	}
 	if queue == (arn.ARN{}) {
@@ -355,7 +396,7 @@ func (s *Service) updateMapping(ctx context.Context, call *api.Call, in *UpdateE
 	if err := ownMapping(call, arn.ARN{}, n); err != nil {
 		return nil, err
 	}
-	if err := in.check(); err != nil {
+	if err := checkUpdate(in); err != nil {
 		return nil, err
 	}
 	a := mapping.ARN(call.Region, call.Account, in.UUID)

@@ -143,6 +143,25 @@ func TestRefused(t *testing.T) {
 	if len(e) > 0 {
 		t.Errorf("%d mappings were made", len(e))
 	}
+	for in, text := range map[string]string{
+		`"Topics":["t"]`: "Unsupported Topics parameter", `"Queues":["q"]`: "Unsupported Queues parameter",
+		`"SelfManagedEventSource":{"Endpoints":{}}`: "Unsupported SelfManagedEventSource parameter",
+	} {
+		a.Check("CreateEventSourceMapping", `{"FunctionName":"f","EventSourceArn":"`+queue+`",`+in+`}`, fault.InvalidParameter, text)
+	}
+	for in, text := range map[string]string{ // at an update, too
+		`"SourceAccessConfigurations":[{"Type":"BASIC_AUTH"}]`: "Unsupported SourceAccessConfigurations parameter",
+		`"AmazonManagedKafkaEventSourceConfig":{}`:             "Unsupported AmazonManagedKafkaEventSourceConfig parameter",
+		`"SelfManagedKafkaEventSourceConfig":{}`:               "Unsupported SelfManagedKafkaEventSourceConfig parameter",
+		`"DocumentDBEventSourceConfig":{}`:                     "Unsupported DocumentDBEventSourceConfig parameter",
+		`"LoggingConfig":{"SystemLogLevel":"INFO"}`:            "Unsupported LoggingConfig parameter",
+		`"KMSKeyArn":"arn:aws:kms:us-east-1:0:key/k"`:          "Not supported by this version: KMSKeyArn.",
+		`"MetricsConfig":{"Metrics":["EventCount"]}`:           "Not supported by this version: MetricsConfig.",
+	} {
+		a.Check("CreateEventSourceMapping", `{"FunctionName":"f","EventSourceArn":"`+queue+`",`+in+`}`, fault.InvalidParameter, text)
+		a.Check("UpdateEventSourceMapping", `{"UUID":"none",`+in+`}`, fault.InvalidParameter, text)
+	}
+	a.Check("UpdateEventSourceMapping", `{"UUID":"none","KMSKeyArn":"","MetricsConfig":{"Metrics":[]},"SourceAccessConfigurations":[]}`, fault.ResourceNotFound, "")
 	a.Check("UpdateEventSourceMapping", `{"UUID":"none"}`, fault.ResourceNotFound, "")
 	a.Check("DeleteEventSourceMapping", `{"UUID":"none"}`, fault.ResourceNotFound, "")
 }

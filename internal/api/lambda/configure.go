@@ -88,6 +88,13 @@ func (s *Service) apply(config *function.Config, set *configuring) error {
 	if config.Package == packageImage && (api.Deref(set.Runtime) != "" || api.Deref(set.Handler) != "") {
 		return request.Invalid("Please don't provide handler or runtime or layer when the package type is Image.")
 	}
+	if config.Package == packageZip && config.Handler != "" { // an update: nothing runs without a handler
+		var c request.Constraints
+		c.Pattern("handler", set.Handler, handlerPattern)
+		if err := c.Err(); err != nil {
+			return err
+		}
+	}
 	if set.Runtime != nil {
 		if err := checkRuntime(*set.Runtime); err != nil {
 			return err

@@ -169,6 +169,7 @@ func TestFunctions(t *testing.T) {
 		step{"GetFunction", `{"FunctionName":"f"}`, ok, `"Tags":null`},
 		step{"GetFunctionCodeSigningConfig", `{"FunctionName":"f"}`, ok, `{"CodeSigningConfigArn":"","FunctionName":""}`},
 		step{"UpdateFunctionConfiguration", `{"FunctionName":"f","Description":"d","RevisionId":"stale"}`, fault.PreconditionFailed, "Revision Id"},
+		step{"UpdateFunctionConfiguration", `{"FunctionName":"f","Handler":""}`, fault.ValidationFailed, `Value '' at 'handler' failed to satisfy constraint: Member must satisfy regular expression pattern: [^\s]+`},
 		step{"UpdateFunctionConfiguration", `{"FunctionName":"f","Description":"d"}`, ok, `"LastUpdateStatus":"InProgress"`},
 		step{"UpdateFunctionCode", `{"FunctionName":"f","ZipFile":"` + zipped(t, "two") + `"}`, fault.ResourceConflict, "An update is in progress for resource: " + fARN},
 	)

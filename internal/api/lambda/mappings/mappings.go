@@ -308,7 +308,7 @@ func (c changes) apply(set *mapping.Settings) error {
 // createMapping answers CreateEventSourceMapping.
 func (s *Service) createMapping(ctx context.Context, call *api.Call, in *CreateEventSourceMappingInput) (*EventSourceMappingConfiguration, error) {
 	c := changes{in.BatchSize, in.MaximumBatchingWindowInSeconds, in.FilterCriteria, in.FunctionResponseTypes, in.ScalingConfig}
-	queue, n, err := readMapping(call, in.EventSourceArn, in.FunctionName, c)
+	queue, n, err := readMapping(call, in.EventSourceArn, &in.FunctionName, c)
 	if err != nil {
 		return nil, err
 	}
@@ -359,7 +359,7 @@ func ownMapping(call *api.Call, queue arn.ARN, n request.Named) error {
 }
 
 // readMapping reads the queue and the function of a mapping.
-func readMapping(call *api.Call, queueARN *string, name string, c changes) (queue arn.ARN, n request.Named, err error) {
+func readMapping(call *api.Call, queueARN, name *string, c changes) (queue arn.ARN, n request.Named, err error) {
 	var broken request.Constraints
 	broken.Pattern("eventSourceArn", queueARN, request.ARNPattern)
 	if err := broken.Err(); err != nil {
@@ -376,10 +376,10 @@ func readMapping(call *api.Call, queueARN *string, name string, c changes) (queu
 			return queue, n, request.Invalid("The event source must be in the same region as the function.")
 		}
 	}
-	if name == "" {
+	if name == nil {
 		return queue, n, nil
 	}
-	n, err = request.Read(call, name, nil, request.MaxLongName)
+	n, err = request.Read(call, *name, nil, request.MaxLongName)
 	if fault.KindOf(err) == fault.ResourceNotFound {
 		err = request.Invalid("Function does not exist")
 	}
@@ -389,7 +389,7 @@ func readMapping(call *api.Call, queueARN *string, name string, c changes) (queu
 // updateMapping answers UpdateEventSourceMapping.
 func (s *Service) updateMapping(ctx context.Context, call *api.Call, in *UpdateEventSourceMappingInput) (*EventSourceMappingConfiguration, error) {
 	c := changes{in.BatchSize, in.MaximumBatchingWindowInSeconds, in.FilterCriteria, in.FunctionResponseTypes, in.ScalingConfig}
-	_, n, err := readMapping(call, nil, api.Deref(in.FunctionName), c)
+	_, n, err := readMapping(call, nil, in.FunctionName, c)
 	if err != nil {
 		return nil, err
 	}
@@ -442,7 +442,7 @@ func (s *Service) listMappings(ctx context.Context, call *api.Call, in *ListEven
 	if err := request.CheckPage(in.MaxItems); err != nil {
 		return nil, err
 	}
-	queue, n, err := readMapping(call, in.EventSourceArn, api.Deref(in.FunctionName), changes{})
+	queue, n, err := readMapping(call, in.EventSourceArn, in.FunctionName, changes{})
 	if err != nil {
 		return nil, err
 	}

@@ -163,6 +163,8 @@ func TestRefused(t *testing.T) {
 	}
 	a.Check("UpdateEventSourceMapping", `{"UUID":"none","KMSKeyArn":"","MetricsConfig":{"Metrics":[]},"SourceAccessConfigurations":[]}`, fault.ResourceNotFound, "")
 	a.Check("UpdateEventSourceMapping", `{"UUID":"none"}`, fault.ResourceNotFound, "")
+	a.Check("UpdateEventSourceMapping", `{"UUID":"none","FunctionName":""}`, fault.ValidationFailed, "Value '' at 'functionName'")
+	a.Check("ListEventSourceMappings", `{"FunctionName":""}`, fault.ValidationFailed, "Value '' at 'functionName'")
 	a.Check("DeleteEventSourceMapping", `{"UUID":"none"}`, fault.ResourceNotFound, "")
 }
 

@@ -147,12 +147,12 @@ func (s *Server) alarmTags(ctx context.Context, arn string) ([]any, error) {
 	if err := s.json(ctx, "ListTagsForResource", map[string]any{"ResourceARN": arn}, &out); err != nil {
 		return nil, err
 	}
-	tags := map[string]string{}
+	tags := Tags{}
 	for _, tag := range out.Tags {
 		tags[tag.Key] = tag.Value
 	}
 	var all []any
-	for _, key := range sortedKeys(tags) {
+	for _, key := range sortedKeys(tags.own()) {
 		all = append(all, map[string]any{"Key": key, "Value": tags[key]})
 	}
 	return all, nil

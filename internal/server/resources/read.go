@@ -263,7 +263,7 @@ func (s *Server) queueTags(ctx context.Context, link string) (Tags, error) {
 	if err != nil {
 		return nil, err
 	}
-	return found.pairs("Tag", "Key", "Value"), nil
+	return Tags(found.pairs("Tag", "Key", "Value")).own(), nil
 }
 
 func (s *Server) topicAttributes(ctx context.Context, arn string) (Attributes, error) {
@@ -292,7 +292,7 @@ func (s *Server) topicTags(ctx context.Context, arn string) (Tags, error) {
 	if tags == nil {
 		return Tags{}, nil
 	}
-	return tags.pairs("member", "Key", "Value"), nil
+	return Tags(tags.pairs("member", "Key", "Value")).own(), nil
 }
 
 // listed is a subscription as a list has it.

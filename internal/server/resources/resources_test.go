@@ -407,6 +407,35 @@ func TestExportOfPart(t *testing.T) {
 	}
 }
 
+// The tags that AWS gives to what its stacks make are not exported: no server takes them.
+func TestReservedTags(t *testing.T) {
+	from, _ := start(t, "000000000000", "us-east-1")
+	apply(t, from, read(t, file), false)
+	from.HTTP = stacked{}
+	exported := export(t, from)
+	if strings.Contains(exported, "aws:cloudformation") || strings.Contains(exported, "team") {
+		t.Errorf("exported is\n%s", exported)
+	}
+	to, _ := start(t, "000000000000", "us-east-1")
+	apply(t, to, read(t, exported), false)
+}
+
+// stacked answers as if what is tagged with a team had been made by a stack.
+type stacked struct{}
+
+func (stacked) Do(r *http.Request) (*http.Response, error) {
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	text, err := io.ReadAll(resp.Body)
+	text = bytes.ReplaceAll(text, []byte("<Key>team<"), []byte("<Key>aws:cloudformation:stack-name<"))
+	text = bytes.ReplaceAll(text, []byte(`"team"`), []byte(`"aws:cloudformation:stack-name"`))
+	resp.Body = io.NopCloser(bytes.NewReader(text))
+	return resp, err
+}
+
 // refusing are actions that a server does not have.
 type refusing []string
 

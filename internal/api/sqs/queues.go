@@ -109,12 +109,19 @@ func checkTags(name string, tags map[string]string) error {
 		if n := utf8.RuneCountInString(k); n < 1 || n > maxTagKey {
 			return fault.Newf(fault.InvalidParameter, "Tag keys must be between 1 and %d characters in length.", maxTagKey)
 		}
+		if reserved(k) || reserved(v) {
+			return fault.New(fault.InvalidParameter, "Tag keys and values must not begin with aws:, which is reserved.")
+		}
 		if utf8.RuneCountInString(v) > maxTagValue {
 			return fault.Newf(fault.InvalidParameter, "Tag values must be between 0 and %d characters in length.", maxTagValue)
 		}
 	}
 	return nil
 }
+
+// reserved reports that a key or value of a tag is AWS's own. Source: the SQS developer guide,
+// "Amazon SQS standard queue quotas".
+func reserved(tag string) bool { return len(tag) >= 4 && strings.EqualFold(tag[:4], "aws:") }
 
 // GetQueueUrl finds a queue by name.
 func (s *Service) GetQueueUrl(ctx context.Context, call *api.Call, in *GetQueueUrlInput) (*GetQueueUrlOutput, error) {

@@ -1,6 +1,7 @@
 package request
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -26,10 +27,19 @@ type Named struct {
 // ARN is the ARN of the function, with the qualifier if there is one.
 func (n Named) ARN() arn.ARN { return n.Function.Qualify(n.Qualifier) }
 
+// The groups of namespacedFunctionPattern.
+const (
+	regionPart    = 3
+	accountPart   = 9
+	namePart      = 11
+	qualifierPart = 13
+)
+
 // Read parses the name of a function in a request: its name, its ARN, or the end of the ARN
-// from the account on, each with an optional qualifier; and a separate qualifier. limit bounds
-// the text, in characters. It fails with ValidationFailed; with InvalidParameter for two
-// qualifiers; with ResourceNotFound for another region.
+// from the region or the account on, each with an optional qualifier; and a separate qualifier.
+// A region or account that is absent is the caller's. limit bounds the text, in characters. It
+// fails with ValidationFailed; with InvalidParameter for two qualifiers; with ResourceNotFound
+// for another region.
 func Read(call *api.Call, text string, qualifier *string, limit int) (n Named, err error) {
 	if qualifier == nil && plain(text) { // the common case
 		return Named{Function: arn.Function(call.Region, call.Account, text)}, nil
@@ -42,28 +52,17 @@ func Read(call *api.Call, text string, qualifier *string, limit int) (n Named, e
 	if err := c.Err(); err != nil {
 		return Named{}, err
 	}
-	name, region, account := text, call.Region, call.Account
-	if rest, ok := strings.CutPrefix(text, "arn:"); ok {
-		parts := strings.SplitN(rest, ":", 5) // partition, lambda, region, account, …
-		if len(parts) != 5 {
-			return Named{}, badName(text)
-		}
-		region, account, name = parts[2], parts[3], parts[4]
-	} else if first, rest, found := strings.Cut(text, ":"); found && AccountPattern.MatchString(first) {
-		account, name = first, rest
-	}
-	name = strings.TrimPrefix(name, "function:")
-	name, n.Qualifier, _ = strings.Cut(name, ":")
-	if name == "" || strings.Contains(n.Qualifier, ":") || !AccountPattern.MatchString(account) {
-		return Named{}, badName(text)
-	}
+	part := namespacedFunctionPattern.FindStringSubmatch(text)
+	region := cmp.Or(strings.TrimSuffix(part[regionPart], ":"), call.Region)
+	account := cmp.Or(strings.TrimSuffix(part[accountPart], ":"), call.Account)
+	n.Qualifier = part[qualifierPart]
 	if q := api.Deref(qualifier); q != "" {
 		if n.Qualifier != "" && n.Qualifier != q {
 			return Named{}, Invalid("The derived qualifier from the function name does not match the specified qualifier.")
 		}
 		n.Qualifier = q
 	}
-	n.Function = arn.Function(region, account, name)
+	n.Function = arn.Function(region, account, part[namePart])
 	if region != call.Region {
 		return Named{}, fault.Newf(fault.ResourceNotFound, "Functions from '%s' are not reachable in this region ('%s')", region, call.Region)
 	}
@@ -104,12 +103,6 @@ func plain(text string) bool {
 		}
 	}
 	return text != "" && len(text) <= MaxName
-}
-
-func badName(text string) error {
-	var c Constraints
-	c.Add("functionName", text, "Member must satisfy regular expression pattern: %s", namespacedFunctionPattern.Text)
-	return c.Err()
 }
 
 // shared are the operations on a function that its policy can grant to other accounts.

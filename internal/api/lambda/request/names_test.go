@@ -16,7 +16,8 @@ func TestParse(t *testing.T) {
 	f := arn.Function("us-east-1", account, "f")
 	for text, qualifier := range map[string]string{
 		"f": "", "f:1": "1", "f:$LATEST": "$LATEST", account + ":function:f": "", "function:f": "", account + ":function:f:live": "live",
-		f.String(): "", f.Qualify("live").String(): "live",
+		f.String(): "", f.Qualify("live").String(): "live", account + ":f": "",
+		"us-east-1:" + account + ":function:f:live": "live", "us-east-1:function:f": "", "arn:aws:lambda:us-east-1:function:f:1": "1", "arn:aws:lambda:f": "",
 	} {
 		if got, err := Read(call, text, nil, MaxLongName); err != nil || got.Function != f || got.Qualifier != qualifier {
 			t.Errorf("%s: %+v, %v", text, got, err)
@@ -33,6 +34,7 @@ func TestParse(t *testing.T) {
 		want      string
 	}{
 		{"", nil, fault.ValidationFailed, "greater than or equal to 1"},
+		{"eu-west-1:" + account + ":function:f", nil, fault.ResourceNotFound, "eu-west-1"},
 		{"f g", nil, fault.ValidationFailed, "regular expression pattern"},
 		{strings.Repeat("f", MaxLongName+1), nil, fault.ValidationFailed, "less than or equal to 256"},
 		{"f:live", &other, fault.InvalidParameter, "does not match the specified qualifier"},

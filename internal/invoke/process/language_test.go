@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"godwit.dev/godwit/internal/function"
+	"godwit.dev/godwit/internal/invoke"
 	"godwit.dev/godwit/internal/invoke/process"
 	"godwit.dev/godwit/test/programs"
 )
@@ -111,6 +112,31 @@ def handler(event, context):
 		want(`{"context":1}`, "", `["f", "`+requestID+`", "arn:aws:lambda:us-east-1:123456789012:function:f", true, null, "AWS_Lambda_python3.12"]`)
 		want(`{"exit":3}`, "Unhandled", `{"errorMessage":"RequestId: `+requestID+` Error: Runtime exited with error: exit status 3","errorType":"Runtime.ExitError"}`)
 	})
+}
+
+// The context of a handler of Python has the attributes that AWS documents, given or not.
+func TestPythonContext(t *testing.T) {
+	programs.Allow(t)
+	if err := process.Installed(t.Context(), "python3.12"); err != nil {
+		programs.Skip(t, err.Error())
+	}
+	l := newLab(t, false)
+	f := l.function(zipOf(map[string]string{"app.py": `
+def handler(event, context):
+    c = context.client_context
+    return [context.identity.cognito_identity_id, context.identity.cognito_identity_pool_id, context.tenant_id,
+        c and [c.client and [c.client.installation_id, c.client.app_title, c.client.app_package_name], c.custom, c.env]]
+`}), "python3.12", "app.handler")
+	for given, want := range map[string]string{
+		``:                   `[null, null, null, null]`,
+		`{"custom":{"k":1}}`: `[null, null, null, [null, {"k": 1}, null]]`,
+		`{"client":{"app_title":"t","installation_id":"i"},"env":{"e":"f"}}`: `[null, null, null, [["i", "t", null], null, {"e": "f"}]]`,
+	} {
+		out, err := l.pool.Invoke(t.Context(), invoke.Invocation{Target: f, RequestID: requestID, Payload: []byte(`{}`), ClientContext: []byte(given)})
+		if err != nil || out.FunctionError != "" || string(out.Payload) != want {
+			t.Errorf("%s: %s %s, %v; want %s", given, out.FunctionError, out.Payload, err, want)
+		}
+	}
 }
 
 // What a handler logs is an event of its own behind output that has not ended its line, and so

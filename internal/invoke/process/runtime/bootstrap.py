@@ -27,11 +27,17 @@ class Context:
         self.memory_limit_in_mb = os.environ["AWS_LAMBDA_FUNCTION_MEMORY_SIZE"]
         self.log_group_name = os.environ["AWS_LAMBDA_LOG_GROUP_NAME"]
         self.log_stream_name = os.environ["AWS_LAMBDA_LOG_STREAM_NAME"]
-        self.identity = None
+        self.tenant_id = None
+        self.identity = Fields({}, "cognito_identity_id", "cognito_identity_pool_id")
         self.client_context = None
-        client = headers["Lambda-Runtime-Client-Context"]
-        if client:
-            self.client_context = ClientContext(json.loads(client))
+        given = headers["Lambda-Runtime-Client-Context"]
+        if given:
+            self.client_context = Fields(json.loads(given), "client", "custom", "env")
+        if self.client_context and isinstance(self.client_context.client, dict):
+            self.client_context.client = Fields(
+                self.client_context.client,
+                "installation_id", "app_title", "app_version_name", "app_version_code", "app_package_name",
+            )
 
     def get_remaining_time_in_millis(self):
         return max(0, self._deadline - int(time.time() * 1000))
@@ -40,11 +46,12 @@ class Context:
         sys.stdout.write(str(message))
 
 
-class ClientContext:
-    def __init__(self, fields):
-        self.client = fields.get("client")
-        self.custom = fields.get("custom")
-        self.env = fields.get("env")
+class Fields:
+    """What a client has given of an object; what it has not is None."""
+
+    def __init__(self, given, *names):
+        for name in names:
+            setattr(self, name, given.get(name))
 
 
 class RequestFilter(logging.Filter):

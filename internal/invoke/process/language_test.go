@@ -69,6 +69,36 @@ exports.callback = (event, context, callback) => { setTimeout(() => callback(nul
 	})
 }
 
+// A failure is in the log as AWS writes it: with the error's code and properties, and its stack.
+func TestNodeFailureLog(t *testing.T) {
+	l := newLab(t, false)
+	want := l.managed(t, "nodejs20.x", "index.handler", map[string]string{"index.js": `
+exports.handler = async (event) => {
+	if (event.text) throw event.text;
+	const err = new TypeError("bad", { cause: 1 });
+	if (event.circle) err.self = err;
+	throw Object.assign(err, { code: "E_BAD", retryable: true });
+};`})
+	for payload, begins := range map[string]string{
+		`{}`:           `{"errorType":"TypeError","errorMessage":"bad","code":"E_BAD","retryable":true,"stack":["TypeError: bad","    at `,
+		`{"circle":1}`: `{"errorType":"TypeError","errorMessage":"bad","trace":["TypeError: bad","    at `,
+	} {
+		want(payload, "Unhandled", `{"errorMessage":"bad","errorType":"TypeError"}`)
+		if log := l.log(); !strings.Contains(log, "\tERROR\tInvoke Error \t"+begins) {
+			t.Errorf("log: %s", log)
+		}
+	}
+	want(`{"text":"no error"}`, "Unhandled", `{"errorMessage":"no error","errorType":"string"}`)
+	if log := l.log(); !strings.Contains(log, "\tInvoke Error \t"+`{"errorType":"Error","errorMessage":"no error","stack":["Error: no error",`) {
+		t.Errorf("log: %s", log)
+	}
+	l.managed(t, "nodejs20.x", "other.handler", map[string]string{"index.js": ``})(`1`, "Unhandled",
+		`{"errorMessage":"Error: Cannot find module 'other'","errorType":"Runtime.ImportModuleError"}`)
+	if log := l.log(); !strings.Contains(log, "\tUncaught Exception \t"+`{"errorType":"Runtime.ImportModuleError","errorMessage":"Error: Cannot find module 'other'","stack":["`) {
+		t.Errorf("log: %s", log)
+	}
+}
+
 func TestNodeHandlers(t *testing.T) {
 	l := newLab(t, false)
 	l.managed(t, "nodejs22.x", "src/app.callback", map[string]string{"src/app.js": `

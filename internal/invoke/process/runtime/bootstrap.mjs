@@ -69,21 +69,40 @@ function traced(err) {
 }
 
 function describe(err) {
-  if (err instanceof Error || util.types.isNativeError(err)) {
+  if (isError(err)) {
     return { errorType: err.name, errorMessage: err.message, trace: (err.stack ?? "").split("\n") };
   }
   return { errorType: typeof err, errorMessage: typeof err === "string" ? err : util.inspect(err), trace: [] };
 }
 
-// report prints a failure.
-function report(what, { errorType, errorMessage, trace }) {
-  if (jsonLogs) console.error({ errorType, errorMessage, stackTrace: trace });
-  else console.error(what, "\t", JSON.stringify({ errorType, errorMessage, trace }));
+// report prints a failure, as text with all that the error has of its own.
+function report(what, err) {
+  const { errorType, errorMessage, trace } = describe(err);
+  if (jsonLogs) {
+    console.error({ errorType, errorMessage, stackTrace: trace });
+    return;
+  }
+  let text;
+  try {
+    text = JSON.stringify(isError(err) ? err : new Error(err), (_, value) => (isError(value) ? whole(value) : value));
+  } catch {
+    text = JSON.stringify({ errorType, errorMessage, trace }); // it is circular, say
+  }
+  console.error(what, "\t" + text);
+}
+
+function whole(err) {
+  const stack = typeof err.stack === "string" ? { stack: err.stack.split("\n") } : {};
+  return { errorType: err.name, errorMessage: err.message, code: err.code, ...err, ...stack };
+}
+
+function isError(value) {
+  return value instanceof Error || util.types.isNativeError(value);
 }
 
 async function fail(where, err) {
   const body = describe(err);
-  report(where === "init/error" ? "Uncaught Exception" : "Invoke Error", body);
+  report(where === "init/error" ? "Uncaught Exception" : "Invoke Error", err);
   await call("POST", where, JSON.stringify(body), {
     "Content-Type": "application/json", "Lambda-Runtime-Function-Error-Type": body.errorType,
   });
@@ -92,7 +111,7 @@ async function fail(where, err) {
 class RuntimeError extends Error {
   constructor(name, message) {
     super(message);
-    this.name = name;
+    Object.defineProperty(this, "name", { value: name }); // no property of its own in the log
   }
 }
 
@@ -174,11 +193,11 @@ try {
 }
 
 process.on("uncaughtException", (err) => {
-  report("Uncaught Exception", describe(err));
+  report("Uncaught Exception", err);
   process.exit(129);
 });
 process.on("unhandledRejection", (reason) => {
-  report("Unhandled Promise Rejection", describe(reason));
+  report("Unhandled Promise Rejection", reason);
   process.exit(128);
 });
 

@@ -169,6 +169,18 @@ def handler(event, context):
 	}
 }
 
+// A stack has the file and the source of each call, and no marks beneath, as on AWS.
+func TestPythonStack(t *testing.T) {
+	programs.Allow(t)
+	if err := process.Installed(t.Context(), "python3.12"); err != nil {
+		programs.Skip(t, err.Error())
+	}
+	l := newLab(t, false)
+	f := l.function(zipOf(map[string]string{"app.py": "def handler(event, context):\n    return 1 + len(event['a'])\n"}), "python3.12", "app.handler")
+	l.want(t, f, `{}`, "Unhandled", `{"errorMessage": "'a'", "errorType": "KeyError", "requestId": "`+requestID+
+		`", "stackTrace": ["  File \"/var/task/app.py\", line 2, in handler\n    return 1 + len(event['a'])\n"]}`)
+}
+
 // What a handler logs is an event of its own behind output that has not ended its line, and so
 // is the failure.
 func TestLogBehindOpenLine(t *testing.T) {

@@ -139,7 +139,10 @@ def call(method, where, body=None, headers=None):
 def describe(error, request_id):
     kind = error.kind if isinstance(error, Failure) else type(error).__name__
     frames = traceback.extract_tb(error.__traceback__)
-    frames = [f for f in frames if f.filename != __file__ and "importlib" not in f.filename]
+    frames = [
+        (f.filename, f.lineno, f.name, f.line)  # without columns, which would be a line of carets
+        for f in frames if f.filename != __file__ and "importlib" not in f.filename
+    ]
     text = {
         "errorMessage": str(error),
         "errorType": kind,

@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"godwit.dev/godwit/internal/server/clustered/nodeapi"
@@ -40,11 +41,8 @@ func (c *Client) ReplaceNode(ctx context.Context, old, node string, line func(st
 	if err != nil {
 		return err
 	}
-	switch {
-	case !m.Has(old) && !m.HasRemoved(old):
-		return fmt.Errorf("there is no node %s: the nodes are %s", old, strings.Join(m.Names(), ", "))
-	case m.HasRemoved(peers[0].Name):
-		return fmt.Errorf("a node %s was removed before: let the machine in under another name", peers[0].Name)
+	if err := mayReplace(m, old, roster.Member{Name: peers[0].Name, Route: peers[0].Route}); err != nil {
+		return err
 	}
 	// What was begun in one order is finished in that.
 	answers := m.Joining == peers[0].Name
@@ -71,6 +69,27 @@ func (c *Client) ReplaceNode(ctx context.Context, old, node string, line func(st
 	}
 	if answers {
 		return remove()
+	}
+	return nil
+}
+
+// mayReplace refuses what would only remove the old node, as the other one comes to nothing new.
+func mayReplace(m *roster.List, old string, node roster.Member) error {
+	begun := m.HasRemoved(old) || m.Leaving == old || m.Joining == node.Name
+	switch {
+	case !m.Has(old) && !m.HasRemoved(old):
+		return fmt.Errorf("there is no node %s: the nodes are %s", old, strings.Join(m.Names(), ", "))
+	case node.Name == old:
+		return fmt.Errorf("a name is of no use once its node is removed: let the machine that takes the place of %s in under another one", old)
+	case m.HasRemoved(node.Name):
+		return fmt.Errorf("a node %s was removed before: let the machine in under another name", node.Name)
+	case begun || !m.Has(node.Name):
+		return nil
+	case !slices.Contains(m.Nodes, node):
+		return fmt.Errorf("there is a node %s already, at another address", node.Name)
+	case len(m.Nodes)%2 == 1: // else it may have been broken off after the addition
+		return fmt.Errorf("node %s is one of the %d nodes already, and without %s there were %d: name one that is none of them, or give godwit cluster remove",
+			node.Name, len(m.Nodes), old, len(m.Nodes)-1)
 	}
 	return nil
 }

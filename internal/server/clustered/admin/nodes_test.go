@@ -3,6 +3,7 @@ package admin
 import (
 	"encoding/json"
 	"net/http"
+	"strings"
 	"testing"
 
 	"godwit.dev/godwit/internal/server/clustered/nodeapi"
@@ -64,6 +65,37 @@ func TestReplaceGoesOn(t *testing.T) {
 		wants(t, b.client.ReplaceNode(t.Context(), "b", "d=host-d:4570", b.line))
 		if got := a.did(); got != "add remove" {
 			t.Errorf("it goes on with %s", got)
+		}
+	})
+}
+
+// TestReplaceByKnownNode: a replacement by the node itself, or by another one that is there, is
+// refused, as it would only remove the old one; one that was broken off after the addition goes on.
+func TestReplaceByKnownNode(t *testing.T) {
+	for _, c := range []struct{ name, by, want string }{
+		{"itself", "b=host-b:4570", "under another one"},
+		{"itself at another address", "b=host-x:4570", "under another one"},
+		{"another one", "c=host-c:4570", "node c is one of the 3 nodes already"},
+		{"another one, elsewhere", "c=host-x:4570", "there is a node c already, at another address"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			within(t, func(t *testing.T, b *bed) {
+				a := b.add("a")
+				if err := b.client.ReplaceNode(t.Context(), "b", c.by, b.line); err == nil || !strings.Contains(err.Error(), c.want) {
+					t.Errorf("it is not refused: %v", err)
+				}
+				if got := a.did(); got != "" {
+					t.Errorf("the nodes were asked to %s", got)
+				}
+			})
+		})
+	}
+	within(t, func(t *testing.T, b *bed) {
+		a := b.add("a")
+		b.changes(func(l *roster.List) { l.Nodes = append(l.Nodes, roster.Member{Name: "d", Route: "host-d:4570"}) })
+		wants(t, b.client.ReplaceNode(t.Context(), "b", "d=host-d:4570", b.line))
+		if got := a.did(); got != "remove" {
+			t.Errorf("it goes on with %q", got)
 		}
 	})
 }

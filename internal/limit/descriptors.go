@@ -44,3 +44,13 @@ func Share(descriptors, connections, nodes int) Shares {
 	s.Functions = min(left-s.Outgoing, maxFunctions)
 	return s
 }
+
+// Clients is how many connections of clients there may be once there are other nodes, as Share has
+// it. What Share gave to outgoing connections and to functions stays theirs.
+func (s Shares) Clients(descriptors, connections, nodes int) int {
+	if descriptors <= 0 {
+		descriptors = 1 << 20
+	}
+	left := descriptors - ownDescriptors - s.Store - s.Outgoing - s.Functions
+	return max(min(Share(descriptors, connections, nodes).Connections, left/max(nodes, 1)), 1)
+}

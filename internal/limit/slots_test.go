@@ -56,6 +56,15 @@ func TestShare(t *testing.T) {
 			if s.Store < minStore || s.Connections < 10/nodes || s.Outgoing < 1 || s.Functions < 1 {
 				t.Errorf("of %d somebody gets nothing: %+v", descriptors, s)
 			}
+			if s.Clients(descriptors, asked, nodes) != s.Connections {
+				t.Errorf("of as many nodes %d connections, and %d before", s.Clients(descriptors, asked, nodes), s.Connections)
+			}
+			for others := 1; others < 8 && descriptors > 0; others++ { // few descriptors are one for each at least
+				n := s.Clients(descriptors, asked, others)
+				if sum := s.Store + n*others + s.Outgoing + s.Functions; n > 1 && sum+ownDescriptors > descriptors || n > Share(descriptors, asked, others).Connections {
+					t.Errorf("%d by one of %d nodes are divided into %+v, and then %d connections by one of %d", descriptors, nodes, s, n, others)
+				}
+			}
 			if asked == 10 && s.Connections != asked {
 				t.Errorf("%+v, want 10 connections", s)
 			}

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -34,11 +35,56 @@ type Limits struct {
 	functions         *limit.Budget // answers of functions, until they are read
 	outgoing          *limit.Slots
 	pace              wire.Pace
-	options           conns.Options
-	clients           *conns.Listener                    // nil until listen
-	posts             int                                // connections for posts to sources
+	options           conns.Options                      // but for the numbers of connections
 	storage           atomic.Pointer[func() limit.Stats] // of functions' /tmp; nil until they can run
 	warning           string                             // to the operator; empty: none
+
+	settings    config.Config
+	descriptors int // of the process; 0: no limit
+
+	dividing       sync.Mutex // guards what follows, as nodes come and go
+	division       division
+	clients, posts *conns.Listener // nil until listen and ofPosts
+}
+
+// division is how the connections are divided.
+type division struct{ clients, perAddress, posts int }
+
+// divide divides connections among clients, and posts to sources, if those come elsewhere.
+func divide(c *config.Config, connections int) division {
+	d := division{clients: connections}
+	if c.IngestListen != "" {
+		d.posts = max(connections/4, 1)
+		d.clients = max(connections-d.posts, 1)
+	}
+	d.perAddress = cmp.Or(c.MaxConnectionsPerAddress, max(d.clients/4, 1))
+	return d
+}
+
+// SetNodes divides the connections anew, for another number of nodes.
+func (l *Limits) SetNodes(nodes int) {
+	l.dividing.Lock()
+	defer l.dividing.Unlock()
+	l.division = divide(&l.settings, l.shares.Clients(l.descriptors, l.settings.MaxConnections, nodes))
+	l.bound()
+}
+
+// Connections is how many connections clients may have, without posts.
+func (l *Limits) Connections() int {
+	l.dividing.Lock()
+	defer l.dividing.Unlock()
+	return l.division.clients
+}
+
+// bound has the listeners keep to the division. The caller holds dividing.
+func (l *Limits) bound() {
+	d := l.division
+	if l.clients != nil {
+		l.clients.SetBounds(d.clients, d.perAddress)
+	}
+	if l.posts != nil {
+		l.posts.SetBounds(d.posts, min(d.perAddress, d.posts))
+	}
 }
 
 // NewLimits divides the machine's resources.
@@ -49,7 +95,8 @@ func NewLimitsOfNode(c config.Config, log *slog.Logger, nodes int) *Limits {
 	descriptors := limit.Descriptors()
 	bytes := cmp.Or(c.MaxBytesInFlight, limit.DefaultBytes(limit.Memory()))
 	l := &Limits{
-		Times:     Times{readTimeout, writeTimeout},
+		Times:    Times{readTimeout, writeTimeout},
+		settings: c, descriptors: descriptors,
 		shares:    limit.Share(descriptors, c.MaxConnections, nodes),
 		bytes:     bytes,
 		requests:  limit.NewBudget("request_bytes", bytes/2, 0),
@@ -57,14 +104,9 @@ func NewLimitsOfNode(c config.Config, log *slog.Logger, nodes int) *Limits {
 		functions: limit.NewBudget("function_answer_bytes", bytes/2, 0),
 		pace:      wire.Pace{Window: cmp.Or(c.TransferWindow, wire.DefaultPace.Window), Rate: c.MinTransferRate, Whole: readTimeout},
 	}
-	clients := l.shares.Connections
-	if c.IngestListen != "" {
-		l.posts = max(clients/4, 1)
-		clients = max(clients-l.posts, 1)
-	}
+	l.division = divide(&c, l.shares.Connections)
 	l.outgoing = limit.NewSlots("outgoing_connections", l.shares.Outgoing)
 	l.options = conns.Options{
-		Max: clients, PerAddress: cmp.Or(c.MaxConnectionsPerAddress, max(clients/4, 1)),
 		Window: l.pace.Window, Rate: c.MinTransferRate, HeadBytes: max(bytes/8, 1<<20),
 	}
 	for _, p := range c.TrustedProxies {
@@ -99,7 +141,10 @@ func (l *Limits) environments() int { return max(l.shares.Functions/perFunction,
 
 // listen bounds the connections of inner.
 func (l *Limits) listen(inner net.Listener) net.Listener {
+	l.dividing.Lock()
+	defer l.dividing.Unlock()
 	l.clients = conns.Listen(inner, l.options)
+	l.bound()
 	return l.clients
 }
 
@@ -116,10 +161,11 @@ func (l *Limits) OfPeers(inner net.Listener) net.Listener { return l.others(inne
 // ofPosts bounds the connections for posts to sources separately, so that a provider with many
 // does not block clients.
 func (l *Limits) ofPosts(inner net.Listener) net.Listener {
-	o := l.options
-	o.Max = l.posts
-	o.PerAddress = min(o.PerAddress, o.Max)
-	return conns.Listen(inner, o)
+	l.dividing.Lock()
+	defer l.dividing.Unlock()
+	l.posts = conns.Listen(inner, l.options)
+	l.bound()
+	return l.posts
 }
 
 // watch makes a server report its idle connections, and bounds its HTTP/2 requests.

@@ -3,9 +3,11 @@ package server
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"testing"
 
 	"godwit.dev/godwit/internal/config"
+	"godwit.dev/godwit/internal/limit/conns"
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/memory"
 )
@@ -36,5 +38,32 @@ func TestLimitsOutliveServer(t *testing.T) {
 		if limits.clients != nil {
 			t.Error("the server's own listener is taken for that of the process")
 		}
+	}
+}
+
+// Both listeners follow the division among nodes, whenever they are made.
+func TestSetNodes(t *testing.T) {
+	limits := NewLimits(config.Config{MaxConnections: 1 << 30, IngestListen: "127.0.0.1:0"}, slog.New(slog.DiscardHandler))
+	at := func() (all []int64) {
+		for _, l := range []*conns.Listener{limits.clients, limits.posts} {
+			if l != nil {
+				all = append(all, l.Stats()[0].Limit, l.Stats()[1].Limit)
+			}
+		}
+		return all
+	}
+	limits.listen(nil)
+	limits.ofPosts(nil)
+	one := at()
+	limits.SetNodes(4)
+	four := at()
+	for i := range one {
+		if n := four[i] * 4; n > one[i] || n < one[i]-16 {
+			t.Errorf("of one node %v, of four %v", one, four)
+		}
+	}
+	limits.ofPosts(nil) // of the next owner
+	if now := at(); !slices.Equal(now, four) {
+		t.Errorf("%v, and then %v", four, now)
 	}
 }

@@ -127,6 +127,34 @@ func TestLongestIdleGoes(t *testing.T) {
 	}
 }
 
+// A lower bound closes idle connections as others come, and no busy one; a higher one counts at once.
+func TestSetBounds(t *testing.T) {
+	l := listen(t, Options{Max: 1})
+	clients := make([]net.Conn, 4)
+	for i := range clients {
+		l.SetBounds(i+1, 0)
+		var c *Conn
+		if clients[i], c = connect(t, l); c == nil {
+			t.Fatalf("connection %d is not taken", i)
+		}
+		if i == 0 {
+			State(c, http.StateActive)
+		}
+	}
+	l.SetBounds(2, 0)
+	if _, c := connect(t, l); c == nil || !isOpen(clients[0]) || isOpen(clients[1]) || isOpen(clients[2]) || isOpen(clients[3]) {
+		t.Error("with two connections others than the busy one and the new one are open")
+	} else {
+		State(c, http.StateActive)
+	}
+	if s := l.stat(t, "connections"); s.Used != 2 || s.Limit != 2 || s.Cut != 3 {
+		t.Errorf("%+v", s)
+	}
+	if _, c := connect(t, l); c != nil {
+		t.Error("a third one is taken")
+	}
+}
+
 func TestExcessIsRefused(t *testing.T) {
 	l := listen(t, Options{Max: 1})
 	first, a := connect(t, l)
@@ -200,7 +228,10 @@ func TestIdleOnesOfAnAddressMakeRoom(t *testing.T) {
 		if full != "" {
 			t.Fatal(full)
 		}
-		return old
+		if len(old) == 0 {
+			return nil
+		}
+		return old[0]
 	}
 	other, first, second, third, fourth := &Conn{address: two}, &Conn{address: one}, &Conn{address: one}, &Conn{address: one}, &Conn{address: one}
 	if take(other) != nil || take(first) != nil || take(second) != nil {

@@ -47,7 +47,9 @@ const (
 // Listener bounds the connections that it accepts, and the requests counted by Streams.
 type Listener struct {
 	net.Listener
-	options Options
+	options Options // without Max and PerAddress, which may change
+
+	max, perAddress atomic.Int64
 
 	taken        atomic.Int64 // connections, since the start
 	heads        atomic.Int64
@@ -70,7 +72,16 @@ func Listen(inner net.Listener, o Options) *Listener {
 	if o.HeadBytes == 0 {
 		o.HeadBytes = defaultHeads
 	}
-	return &Listener{Listener: inner, options: o, all: set{in: inAll}, addresses: map[netip.Addr]*set{}}
+	l := &Listener{Listener: inner, options: o, all: set{in: inAll}, addresses: map[netip.Addr]*set{}}
+	l.SetBounds(o.Max, o.PerAddress)
+	return l
+}
+
+// SetBounds changes how many connections there may be, in all and of one address, as Options have
+// it. Of those beyond a lower bound, idle ones are closed as new ones come.
+func (l *Listener) SetBounds(most, perAddress int) {
+	l.max.Store(int64(most))
+	l.perAddress.Store(int64(perAddress))
 }
 
 // Stats reports the number of connections, and the memory of their requests' heads.
@@ -79,9 +90,9 @@ func (l *Listener) Stats() []limit.Stats {
 	open := len(l.all.conns)
 	l.mu.Unlock()
 	return []limit.Stats{
-		{Name: "connections", Used: int64(open), Limit: int64(l.options.Max), Refused: l.refused.Load(), Cut: l.closedIdle.Load()},
-		{Name: "connections_of_address", Limit: int64(l.options.PerAddress), Refused: l.refusedAddress.Load(), Cut: l.closedIdleAddress.Load()},
-		{Name: "http2_requests", Used: l.all.streams.Load(), Limit: int64(l.options.Max), Refused: l.refusedStreams.Load()},
+		{Name: "connections", Used: int64(open), Limit: l.max.Load(), Refused: l.refused.Load(), Cut: l.closedIdle.Load()},
+		{Name: "connections_of_address", Limit: l.perAddress.Load(), Refused: l.refusedAddress.Load(), Cut: l.closedIdleAddress.Load()},
+		{Name: "http2_requests", Used: l.all.streams.Load(), Limit: l.max.Load(), Refused: l.refusedStreams.Load()},
 		{Name: "header_bytes", Used: l.heads.Load(), Limit: l.options.HeadBytes, Refused: l.refusedHeads.Load()},
 	}
 }
@@ -106,10 +117,10 @@ func (l *Listener) Accept() (net.Conn, error) {
 		c := &Conn{tcp: tcp, listener: l, address: l.counted(tcp.RemoteAddr())}
 		c.since.Store(l.taken.Load())
 		old, full := l.admit(c)
+		for _, o := range old {
+			_ = o.tcp.Close()
+		}
 		if full == "" {
-			if old != nil {
-				_ = old.tcp.Close()
-			}
 			return c, nil
 		}
 		refuse(tcp, full)
@@ -119,7 +130,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 // counted is the address that a connection counts for; invalid if there is none.
 func (l *Listener) counted(from net.Addr) netip.Addr {
 	tcp, ok := from.(*net.TCPAddr)
-	if !ok || l.options.PerAddress <= 0 {
+	if !ok || l.perAddress.Load() <= 0 {
 		return netip.Addr{}
 	}
 	a := tcp.AddrPort().Addr().Unmap().WithZone("")
@@ -138,27 +149,33 @@ func (l *Listener) counted(from net.Addr) netip.Addr {
 	return a
 }
 
-// admit accepts c, if necessary instead of an idle one, which is to be closed; or reports which
+// admit accepts c, if necessary instead of idle ones, which are to be closed; or reports which
 // bound is reached.
-func (l *Listener) admit(c *Conn) (old *Conn, full refusal) {
+func (l *Listener) admit(c *Conn) (old []*Conn, full refusal) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	// More than one has to go where the bound has been lowered.
+	take := func(from *set, closed *atomic.Int64) bool {
+		o := from.takeIdle()
+		if o != nil {
+			closed.Add(1)
+			l.remove(o)
+			old = append(old, o)
+		}
+		return o != nil
+	}
 	of := l.addresses[c.address] // nil if addresses are not counted
-	switch {
-	case of != nil && len(of.conns) >= l.options.PerAddress:
-		if old = of.takeIdle(); old == nil {
+	for most := int(l.perAddress.Load()); of != nil && most > 0 && len(of.conns) >= most; {
+		if !take(of, &l.closedIdleAddress) {
 			l.refusedAddress.Add(1)
-			return nil, fullOfAddress
+			return old, fullOfAddress
 		}
-		l.closedIdleAddress.Add(1)
-		l.remove(old)
-	case l.options.Max > 0 && len(l.all.conns) >= l.options.Max:
-		if old = l.all.takeIdle(); old == nil {
+	}
+	for most := int(l.max.Load()); most > 0 && len(l.all.conns) >= most; {
+		if !take(&l.all, &l.closedIdle) {
 			l.refused.Add(1)
-			return nil, fullInAll
+			return old, fullInAll
 		}
-		l.closedIdle.Add(1)
-		l.remove(old)
 	}
 	l.all.add(c)
 	if c.address.IsValid() {

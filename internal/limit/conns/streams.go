@@ -45,8 +45,8 @@ const (
 // begin counts a request, also beyond the limit; end takes it back.
 func (c *Conn) begin(head int64) refusal {
 	l := c.listener
-	full := l.all.exceeds(l.options.Max)
-	if c.of != nil && c.of.exceeds(l.options.PerAddress) {
+	full := l.all.exceeds(l.max.Load())
+	if c.of != nil && c.of.exceeds(l.perAddress.Load()) {
 		full = true
 	}
 	switch {
@@ -70,7 +70,7 @@ func (c *Conn) end(head int64) {
 }
 
 // exceeds counts a request, and reports whether there are more than limit; 0: no bound.
-func (s *set) exceeds(limit int) bool { return s.streams.Add(1) > int64(limit) && limit > 0 }
+func (s *set) exceeds(limit int64) bool { return s.streams.Add(1) > limit && limit > 0 }
 
 // unpacked is how much memory a request's head takes, in bytes.
 func unpacked(r *http.Request) int64 {

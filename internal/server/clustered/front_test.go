@@ -3,10 +3,12 @@ package clustered
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -186,6 +188,26 @@ func TestFrontBounds(t *testing.T) {
 	for range 2 {
 		if err := <-answered; err != nil {
 			t.Errorf("one that may be: %v", err)
+		}
+	}
+}
+
+// The connections of clients are divided among the nodes that there are.
+func TestConnectionsFollowNodes(t *testing.T) {
+	f := fronted(t, false)
+	f.part.cfg.Data, f.part.cfg.MaxConnections = t.TempDir(), 1<<30 // as many as there are descriptors for
+	f = newFront(f.part)
+	f.part.front = f
+	alone, m := f.limits.Connections(), &roster.List{}
+	f.part.members.known.Store(m)
+	for n, name := range []string{"a", "b", "c", "d"} {
+		nodes := append(slices.Clone(m.Nodes), roster.Member{Name: name, Route: fmt.Sprintf("127.0.0.1:%d", 7000+n)})
+		m = &roster.List{Version: uint64(n + 1), Nodes: nodes}
+		if err := f.part.adopt(t.Context(), m); err != nil {
+			t.Fatal(err)
+		}
+		if got := f.limits.Connections(); got > alone/(n+1) || got < alone/(n+1)-1 {
+			t.Errorf("%d nodes: %d connections, one has %d", n+1, got, alone)
 		}
 	}
 }

@@ -97,6 +97,7 @@ func (p *part) take(m *roster.List) error {
 	p.log.Info("the cluster's nodes", "are", m.Names(), "version", m.Version)
 	p.net.SetMembers(m.Names())
 	p.front.handOnTo(peers)
+	p.front.limits.SetNodes(len(peers))
 	return nil
 }
 

@@ -78,8 +78,9 @@ func ofKey(kind fault.Kind) bool {
 	switch kind {
 	case fault.KMSAccessDenied, fault.KMSDisabled, fault.KMSInvalidState, fault.KMSInvalidKeyUsage, fault.KMSNotFound:
 		return true
+	default:
+		return false
 	}
-	return false
 }
 
 // foundNothing records that the queue can be read, unless its key is still refused, or what is under

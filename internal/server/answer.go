@@ -105,6 +105,7 @@ func respond(deps Deps, s *state, r *running) (Parts, error) {
 			Trust: r.trust, Own: deps.ownPorts(), Observe: s.counting.Ingested(),
 		}),
 		Checks:  checks,
+		Save:    s.save,
 		Notices: func() []string { return append(functionNotices(deps.Config, r.processes), deps.heldNotice()...) },
 	}
 	if wrap := deps.World.Confirmed; wrap != nil {

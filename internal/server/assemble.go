@@ -147,6 +147,10 @@ type Parts struct {
 	Ingest http.Handler
 	// Checks are the checks of /_godwit/health.
 	Checks []admin.Check
+	// Save makes durable what would be lost with the process, though nobody was promised it, as Stop
+	// does: metrics of the last minute, and lines of functions' logs. What comes in meanwhile may be
+	// left out. nil: there is nothing.
+	Save func() error
 	// Notices are lines for the banner; nil: there are none.
 	Notices func() []string
 }

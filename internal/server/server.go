@@ -50,6 +50,7 @@ type Server struct {
 	limits    *Limits      // guarded by lifecycle
 	within    bool         // limits are those of a process that serves its clients itself
 	notices   func() []string
+	save      func() error // nil: there is nothing to save
 	answers   http.Handler // nil until Start has completed
 	apart     http.Handler // what is answered at --admin-listen; nil: answers does that
 	secure    certificates // nil: there is no TLS
@@ -174,7 +175,7 @@ func (s *Server) start(ctx context.Context) error {
 	if err := s.servePprof(ctx); err != nil {
 		return err
 	}
-	s.notices = parts.Notices
+	s.notices, s.save = parts.Notices, parts.Save
 	if err := s.serveOperators(ctx, parts); err != nil {
 		return err
 	}
@@ -227,6 +228,22 @@ func (s *Server) Stop(ctx context.Context) error {
 // Drain ends long polls and other waiting requests now. It must be followed by a Stop, or the
 // end of the process.
 func (s *Server) Drain() { s.drain() }
+
+// Save has a started server write what it has only in memory, as Stop does, for who goes on with its
+// state before that. What it has not written when ctx ends is left to itself.
+func (s *Server) Save(ctx context.Context) error {
+	if s.save == nil {
+		return nil
+	}
+	saved := make(chan error, 1)
+	go func() { saved <- s.save() }()
+	select {
+	case err := <-saved:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
 
 // Handler serves requests like a started server, without its listener: within the process.
 func (s *Server) Handler() http.Handler { return s.answers }

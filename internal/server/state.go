@@ -146,6 +146,12 @@ func openState(ctx context.Context, deps Deps) (*state, error) {
 	return s, nil
 }
 
+// save is Parts.Save.
+func (s *state) save() error {
+	s.groups.Save()
+	return s.watching.Save()
+}
+
 // newModules makes them, in the order in which they are loaded.
 func newModules(deps Deps, k *kernel.Kernel, sealing *seal.Keys) modules {
 	m := modules{

@@ -94,6 +94,9 @@ func (l *Logs) Close() {
 	}
 }
 
+// Save writes the events in the sink, and goes on. They are durable on return.
+func (l *Logs) Save() { l.sink.flush() }
+
 // DiskBytes is the approximate size of events on disk, before compression.
 func (l *Logs) DiskBytes() int64 { return l.disk.Load() }
 

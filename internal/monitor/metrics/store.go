@@ -181,6 +181,13 @@ func (s *Store) Flush() (more bool, err error) {
 	return more, s.age(Minute(s.kernel.Clock.Now()))
 }
 
+// Save writes everything that memory holds, as Close does, and goes on. It is durable on return.
+func (s *Store) Save() error {
+	_, err := s.flush(squeeze)
+	s.Sync()
+	return err
+}
+
 // Sync makes all writes durable.
 func (s *Store) Sync() { s.home.Log.Sync() }
 

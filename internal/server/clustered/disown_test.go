@@ -156,7 +156,7 @@ func (o *owning) take() {
 func (o *owning) leave() {
 	o.t.Helper()
 	s, _ := o.other.State()
-	if err := o.mine().HandOver(o.t.Context(), s.Process); err != nil {
+	if err := o.part.giveTo(o.t.Context(), o.mine(), o.part.inner.Load(), s.Process, false); err != nil {
 		o.t.Fatal(err)
 	}
 	o.until(o.mine(), "the node follows", func(s node.State) bool { return !s.Own && !s.Leaving })

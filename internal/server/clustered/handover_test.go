@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"godwit.dev/godwit/internal/cluster/node"
 	"godwit.dev/godwit/internal/config"
@@ -38,6 +39,49 @@ func TestStackDoesNotKeepOwner(t *testing.T) {
 		<-asked
 		o.leave()
 		o.take()
+	}
+	o.leave()
+}
+
+// What an owner has only in memory, metrics of the current minute and lines of functions' logs, is the
+// next owner's once it was handed over.
+func TestMemoryIsHandedOver(t *testing.T) {
+	function := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "{}") }))
+	defer function.Close()
+	o := startOwning(t)
+	o.take()
+	o.ask("AmazonSQS.CreateQueue", map[string]any{"QueueName": "q"})
+	o.ask("/2015-03-31/functions", map[string]any{
+		"FunctionName": "f", "Role": "arn:aws:iam::000000000000:role/f", "PackageType": "Image", "Code": map[string]any{"ImageUri": function.URL},
+	})
+	began := time.Now()
+	const times = 3
+	for range times {
+		o.ask("AmazonSQS.SendMessage", map[string]any{"QueueUrl": queueURL, "MessageBody": "x"})
+		o.ask("/2015-03-31/functions/f/invocations", map[string]any{})
+		o.leave()
+		o.take()
+	}
+	var sent struct{ Datapoints []struct{ Sum float64 } }
+	if err := json.Unmarshal([]byte(o.ask("GraniteServiceVersion20100801.GetMetricStatistics", map[string]any{
+		"Namespace": "AWS/SQS", "MetricName": "NumberOfMessagesSent", "Dimensions": []any{map[string]any{"Name": "QueueName", "Value": "q"}},
+		"StartTime": began.Add(-time.Minute).Unix(), "EndTime": began.Add(time.Hour).Unix(), "Period": 60, "Statistics": []string{"Sum"},
+	})), &sent); err != nil {
+		t.Fatal(err)
+	}
+	sum := 0.0
+	for _, d := range sent.Datapoints {
+		sum += d.Sum
+	}
+	if sum != times {
+		t.Errorf("of %d messages that were sent the metric has %v", times, sum)
+	}
+	var lines struct{ Events []struct{ Message string } }
+	if err := json.Unmarshal([]byte(o.ask("Logs_20140328.FilterLogEvents", map[string]any{"logGroupName": "/aws/lambda/f", "filterPattern": "REPORT"})), &lines); err != nil {
+		t.Fatal(err)
+	}
+	if len(lines.Events) != times {
+		t.Errorf("of %d invocations the log has %d: %+v", times, len(lines.Events), lines.Events)
 	}
 	o.leave()
 }

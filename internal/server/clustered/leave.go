@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/cluster/node"
 	"godwit.dev/godwit/internal/cluster/replog"
 	"godwit.dev/godwit/internal/server/clustered/nodeapi"
 	"godwit.dev/godwit/internal/server/clustered/status"
@@ -18,6 +19,7 @@ const (
 	quietTime = 100 * time.Millisecond
 	quietLook = 2 * time.Millisecond
 	leaveTime = time.Second
+	saveTime  = time.Second
 )
 
 var errNoSuccessor = errors.New("no other node follows closely enough to take over")
@@ -51,6 +53,18 @@ func (p *part) handOver(ctx context.Context, ends bool) error {
 		return err
 	}
 	began := clock.System.Now()
+	if err := p.giveTo(ctx, cells, in, successor.Process, ends); err != nil {
+		in.owner.StepDown(err) // it has ended everything that waits
+		return err
+	}
+	p.log.Info("the state was handed over", "to", successor.Name, "took", clock.System.Now().Sub(began))
+	return nil
+}
+
+// giveTo makes a process own the state. What this one has only in memory is written before: first
+// while clients are served, as it may be much, and what has come in meanwhile when none is.
+func (p *part) giveTo(ctx context.Context, cells *node.Node, in *inner, process string, ends bool) error {
+	p.save(ctx, in)
 	p.front.closing.Store(true)
 	defer p.front.closing.Store(false)
 	in.server.Drain()
@@ -58,12 +72,17 @@ func (p *part) handOver(ctx context.Context, ends bool) error {
 	if ends {
 		p.leaveLog(ctx)
 	}
-	if err := cells.HandOver(ctx, successor.Process); err != nil {
-		in.owner.StepDown(err) // it has ended everything that waits
-		return err
+	p.save(ctx, in)
+	return cells.HandOver(ctx, process)
+}
+
+// save writes what the node's server has only in memory, for the next owner.
+func (p *part) save(ctx context.Context, in *inner) {
+	ctx, cancel := context.WithTimeout(ctx, saveTime)
+	defer cancel()
+	if err := in.server.Save(ctx); err != nil {
+		p.log.Warn("metrics of the last minute, and lines of functions' logs, may be lost", "reason", err)
 	}
-	p.log.Info("the state was handed over", "to", successor.Name, "took", clock.System.Now().Sub(began))
-	return nil
 }
 
 // leaveLog makes another node lead the log, so that it continues when this one ends. Losses by

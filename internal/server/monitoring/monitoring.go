@@ -127,6 +127,9 @@ func (m *Monitoring) Start(engine *shard.Engine, mayTell func(ctx context.Contex
 	return m.Alarms.Start()
 }
 
+// Save makes the values that memory holds durable.
+func (m *Monitoring) Save() error { return m.points.Save() }
+
 // Streams takes what happens to delivery streams; nil if nobody counts.
 func (m *Monitoring) Streams() *monitor.Streams {
 	if !m.metrics {

@@ -171,3 +171,25 @@ func TestForwardedDeadlines(t *testing.T) {
 		})
 	}
 }
+
+// A request comes to the owner as the client has written it, also with a query that others would
+// mend, and without a host.
+func TestForwardedAsWritten(t *testing.T) {
+	asked := make(chan *http.Request, 1)
+	peer := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { asked <- r }))
+	defer peer.Close()
+	f := startOwning(t).part.front // another node owns the state
+	f.handOnTo([]roster.Peer{{Name: "b", Address: peer.Listener.Addr().String()}})
+	for _, query := range []string{"Action=SendMessage&MessageBody=a;b&DelaySeconds=5;", "b=%zz&a=1", "b&a=%20+%2f"} {
+		for _, host := range []string{"example.com", ""} {
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
+			r.URL.RawQuery, r.Host = query, host
+			f.ServeHTTP(httptest.NewRecorder(), r)
+			got := <-asked
+			f.ofPeer(httptest.NewRecorder(), got)
+			if got.URL.RawQuery != query || got.Host != host {
+				t.Errorf("%q at %q comes as %q at %q", query, host, got.URL.RawQuery, got.Host)
+			}
+		}
+	}
+}

@@ -33,16 +33,17 @@ const (
 	keptShare  = 4                // part of the memory for requests and answers that such bodies may take
 )
 
-// Headers of a forwarded request: the forwarding node, the client's address, and whether it
-// used TLS. They are only valid where only peers can connect.
+// Headers of a forwarded request: the forwarding node, the client's address, whether it used TLS,
+// and whether it named no host, as HTTP/1.0 allows. They are only valid where only peers can connect.
 const (
 	forwardedHeader = "X-Godwit-Forwarded"
 	sourceHeader    = "X-Godwit-Source"
 	secureHeader    = "X-Godwit-Secure"
+	hostlessHeader  = "X-Godwit-Hostless"
 )
 
 // ofPeers are these headers.
-var ofPeers = []string{forwardedHeader, sourceHeader, secureHeader}
+var ofPeers = []string{forwardedHeader, sourceHeader, secureHeader, hostlessHeader}
 
 // ofProxies are headers of requests that came through a proxy. The guard checks them, and
 // httputil.ReverseProxy drops them.
@@ -101,7 +102,10 @@ func (f *front) handOnTo(peers []roster.Peer) {
 		proxies[peer.Name] = &httputil.ReverseProxy{
 			Rewrite: func(r *httputil.ProxyRequest) {
 				r.SetURL(target)
-				r.Out.Host = r.In.Host // the caller has signed it
+				r.Out.Host, r.Out.URL.RawQuery = r.In.Host, r.In.URL.RawQuery // the caller has signed them
+				if r.In.Host == "" {
+					r.Out.Header.Set(hostlessHeader, "yes")
+				}
 				for _, name := range ofProxies {
 					if values, ok := r.In.Header[name]; ok {
 						r.Out.Header[name] = values
@@ -180,6 +184,9 @@ func (f *front) ofPeer(w http.ResponseWriter, r *http.Request) {
 	r.TLS = nil
 	if r.Header.Get(secureHeader) != "" {
 		r.TLS = &tls.ConnectionState{HandshakeComplete: true}
+	}
+	if r.Header.Get(hostlessHeader) != "" {
+		r.Host = ""
 	}
 	for _, name := range ofPeers {
 		r.Header.Del(name)

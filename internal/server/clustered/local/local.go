@@ -165,6 +165,20 @@ func (l *cluster) makeRoot(path string) error {
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
+	// Another one opens nothing of data that is there: a single node's that was converted, or nodes'.
+	dirs := []string{l.Config.Data}
+	for i := range l.Nodes {
+		dirs = append(dirs, filepath.Join(l.Config.Data, strconv.Itoa(i+1)))
+	}
+	for _, dir := range dirs {
+		ids, err := bootstrap.SealedWith(dir)
+		if err != nil {
+			return err
+		}
+		if len(ids) > 0 {
+			return fmt.Errorf("the root key that the data is sealed with is not there: it has the id %s, and was looked for in %s", strings.Join(ids, " or "), path)
+		}
+	}
 	return bootstrap.WriteDevRootKey(path, seal.NewRoot())
 }
 

@@ -2,6 +2,7 @@ package local
 
 import (
 	"errors"
+	"io/fs"
 	"log/slog"
 	"net"
 	"os"
@@ -12,6 +13,7 @@ import (
 
 	"godwit.dev/godwit/internal/bootstrap"
 	"godwit.dev/godwit/internal/config"
+	"godwit.dev/godwit/internal/seal"
 	"godwit.dev/godwit/internal/server/clustered"
 	"godwit.dev/godwit/internal/server/clustered/storecopy"
 	"godwit.dev/godwit/internal/server/recovery"
@@ -132,5 +134,32 @@ func TestConvert(t *testing.T) {
 	defer st.Close()
 	if v, ok, err := st.Get(nil, []byte("k")); err != nil || !ok || string(v) != "v" {
 		t.Errorf("the first node has %q, %v, %v", v, ok, err)
+	}
+}
+
+// Where the root key of data that is there is missing, no other one takes its place: it is named, and
+// nodes begin once it is there.
+func TestMissingRootKey(t *testing.T) {
+	for _, of := range []string{".", "2"} { // of a single node that was converted, or of a node
+		dir, root := t.TempDir(), seal.NewRoot()
+		if err := os.MkdirAll(filepath.Join(dir, of), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := bootstrap.NoteSealedWith(filepath.Join(dir, of), root.ID()); err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(dir, bootstrap.DevRootKey)
+		if _, err := prepared(dir, "localhost:4700"); err == nil || !strings.Contains(err.Error(), root.ID()) {
+			t.Errorf("it is not told which root key is missing: %v", err)
+		}
+		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("another one is there: %v", err)
+		}
+		if err := bootstrap.WriteDevRootKey(path, root); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := prepared(dir, "localhost:4700"); err != nil {
+			t.Error(err)
+		}
 	}
 }

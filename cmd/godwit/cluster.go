@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 	"text/tabwriter"
 	"time"
@@ -69,6 +70,7 @@ func (p *process) serveNode(cfg config.Config, file string) error {
 		_, _ = io.Copy(io.Discard, p.stdin)
 		cancel()
 	}()
+	cfg.Shared = filepath.Dir(cfg.Data)
 	return clustered.Run(ctx, cfg, n, newLogger(cfg, p.stderr), p.began)
 }
 

@@ -173,6 +173,8 @@ type Config struct {
 	Root Root `kong:"-"`
 	// Drawn says that Root was generated for this run, and must be shown to the user.
 	Drawn bool `kong:"-"`
+	// Shared is the directory of DevFiles that the nodes of godwit dev --nodes share; empty: Data.
+	Shared string `kong:"-"`
 	// Live are the settings that can change while the server runs; nil: none.
 	Live *Live `kong:"-"`
 	// RootKey is the file of the key that encrypts the data's keys. Empty: one that

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"net/url"
 	"path/filepath"
@@ -31,13 +32,17 @@ func (c *Config) checkFirehose(check func(ok bool, flag, format string, args ...
 	check(c.FirehoseMaxBuffer == 0 || c.FirehoseMaxBuffer >= least, "firehose-max-buffer", "want 8MiB or more, have %d bytes", c.FirehoseMaxBuffer)
 }
 
+// DevFiles is the directory in which development keeps messages and objects that leave the server,
+// in directories outbox and firehose: whichever node sends them, all find them there.
+func (c *Config) DevFiles() string { return cmp.Or(c.Shared, c.Data) }
+
 // FirehoseFiles is the directory with the objects of delivery streams; empty: there is none.
 func (c *Config) FirehoseFiles() string {
 	switch {
 	case c.FirehoseS3Endpoint != "":
 		return ""
 	case c.FirehoseDirectory == "" && !c.Production && c.Store != MemoryStore:
-		return filepath.Join(c.Data, "firehose")
+		return filepath.Join(c.DevFiles(), "firehose")
 	}
 	return c.FirehoseDirectory
 }

@@ -2,6 +2,9 @@ package cluster_test
 
 import (
 	"context"
+	"io"
+	"net/http"
+	"net/url"
 	"os/exec"
 	"slices"
 	"strings"
@@ -70,5 +73,48 @@ func TestRollingRestart(t *testing.T) {
 	l.runOut()
 	if l.uncertain > 0 {
 		t.Errorf("%d sends failed: %v", l.uncertain, l.failures)
+	}
+}
+
+// TestOutbox: the messages that development keeps in place of sending them are there whichever node has
+// kept them, and whichever is asked.
+func TestOutbox(t *testing.T) {
+	programs.Allow(t)
+	c := start(t, freePorts(t), t.TempDir())
+	owner := c.eventually("all nodes follow", status.whole).serving()
+	ask := func(method, url string, body url.Values) string {
+		r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body.Encode()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		answer, err := bounded.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		text, err := io.ReadAll(answer.Body)
+		if err != nil || answer.StatusCode != http.StatusOK {
+			t.Fatalf("%s: %s %s %v", url, answer.Status, text, err)
+		}
+		return string(text)
+	}
+	ask(http.MethodPost, owner.URL, url.Values{"Action": {"Publish"}, "Version": {"2010-03-31"}, "PhoneNumber": {"+15550100"}, "Message": {"of the first owner"}})
+	kept := func() bool {
+		for _, n := range c.status().Nodes {
+			if !strings.Contains(ask(http.MethodGet, n.URL+"/_godwit/outbox/sms", nil), "of the first owner") {
+				return false
+			}
+		}
+		return true
+	}
+	c.eventually("the message is kept", func(status) bool { return kept() })
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
+	defer cancel()
+	if out, err := exec.CommandContext(ctx, binary, "cluster", "step-down", "--url", owner.URL).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if !kept() {
+		t.Error("the next owner does not have what the first one has kept")
 	}
 }

@@ -49,7 +49,7 @@ func Open(c config.Config, now clock.Clock, trust *tls.Config, injected func(arn
 	case !c.Production:
 		dir := ""
 		if c.Store != config.MemoryStore {
-			dir = filepath.Join(c.Data, "outbox")
+			dir = filepath.Join(c.DevFiles(), "outbox")
 		}
 		if m.Outbox, err = mailsender.OpenOutbox(dir, now); err != nil {
 			return nil, fmt.Errorf("the outbox cannot be opened: %w", err)

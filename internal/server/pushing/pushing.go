@@ -78,7 +78,7 @@ func (p *Pushing) keep(c config.Config, now clock.Clock) (err error) {
 	}
 	dir := ""
 	if c.Store != config.MemoryStore {
-		dir = filepath.Join(c.Data, "outbox", "push")
+		dir = filepath.Join(c.DevFiles(), "outbox", "push")
 	}
 	if p.outbox, err = pushsender.OpenOutbox(dir, now); err != nil {
 		return fmt.Errorf("the outbox of push messages cannot be opened: %w", err)

@@ -69,7 +69,7 @@ func Open(o Options) (*Texting, error) {
 	case !c.Production:
 		dir := ""
 		if c.Store != config.MemoryStore {
-			dir = filepath.Join(c.Data, "outbox", "sms")
+			dir = filepath.Join(c.DevFiles(), "outbox", "sms")
 		}
 		if t.Outbox, err = smssender.OpenOutbox(dir, o.Clock); err != nil {
 			return nil, fmt.Errorf("the outbox cannot be opened: %w", err)

@@ -369,14 +369,14 @@ func (g *changing) mayRemove(ctx context.Context, name string, goesOn bool) erro
 		return fmt.Errorf("node %s was removed before", name)
 	case !g.m.Has(name):
 		return fmt.Errorf("there is no node %s: the nodes are %s", name, strings.Join(g.m.Names(), ", "))
+	case !goesOn && g.m.Leaving == "" && g.m.Joining != name && len(g.m.Nodes) <= roster.Fewest:
+		return fmt.Errorf("of %d nodes none is removed: add another one first; godwit cluster copy makes the data of a single node", len(g.m.Nodes))
 	case name == g.node.Name:
 		return fmt.Errorf("node %s owns the state: have it hand over first (godwit cluster step-down)", name)
 	case goesOn:
 		return nil
 	case g.m.Leaving != "" || g.m.Joining != "" && g.m.Joining != name:
 		return g.unfinished()
-	case g.m.Joining != name && len(g.m.Nodes) <= roster.Fewest:
-		return fmt.Errorf("of %d nodes none is removed: add another one first; godwit cluster copy makes the data of a single node", len(g.m.Nodes))
 	}
 	var have, all int
 	err := g.within(ctx, catchUpTime, func(ctx context.Context) bool {

@@ -137,3 +137,20 @@ func TestChangeOfFormerOwner(t *testing.T) {
 		t.Errorf("status %d: %s", out.Code, out.Body)
 	}
 }
+
+// Of two nodes the owner is told that none is removed, and not to hand over first, after which it would
+// be told.
+func TestOwnerOfTwoIsNotRemoved(t *testing.T) {
+	of := func(names ...string) *changing {
+		g := &changing{part: &part{node: Node{Name: "a"}}, m: &roster.List{}}
+		for _, name := range names {
+			g.m.Nodes = append(g.m.Nodes, roster.Member{Name: name, Route: name + ":4570"})
+		}
+		return g
+	}
+	for want, g := range map[string]*changing{"of 2 nodes none is removed": of("a", "b"), "node a owns the state": of("a", "b", "c")} {
+		if err := g.mayRemove(t.Context(), "a", false); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}

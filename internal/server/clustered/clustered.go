@@ -162,29 +162,63 @@ func (s *ownedStore) Close() error {
 // restarted.
 func Run(ctx context.Context, cfg config.Config, n Node, log *slog.Logger, since time.Time) error {
 	defer heap.Pace(heapGrowth)()
-	known, err := n.knownNodes(cfg.Data)
-	if err != nil {
-		return err
-	}
-	rank := n.rank()
-	if rank < 0 {
-		return fmt.Errorf("the node %q is not in the list of nodes", n.Name)
-	}
 	log = log.With("node", n.Name)
 	ctx, end := context.WithCancel(ctx)
 	defer end()
+	p, err := newPart(cfg, n, log, end)
+	if err != nil {
+		return err
+	}
+	l, stop, err := p.answer(ctx)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	if err := os.MkdirAll(cfg.Data, 0o700); err != nil {
+		return fmt.Errorf("the data directory cannot be made: %w", err)
+	}
+	defer p.renew(ctx)()
+	context.AfterFunc(ctx, func() { p.stopping.Store(true) })
+
+	leave, err := p.join(ctx)
+	defer leave()
+	switch {
+	case ctx.Err() != nil:
+		return nil
+	case err != nil:
+		return err
+	}
+	log.Info("the node follows the log", "listen", l.Addr().String(), "data", cfg.Data, "took", clock.System.Now().Sub(since))
+	return p.stayInStep(ctx)
+}
+
+// newPart makes a node's part of the cluster of what is configured; it does nothing yet.
+func newPart(cfg config.Config, n Node, log *slog.Logger, end context.CancelFunc) (*part, error) {
+	known, err := n.knownNodes(cfg.Data)
+	if err != nil {
+		return nil, err
+	}
+	rank := n.rank()
+	if rank < 0 {
+		return nil, fmt.Errorf("the node %q is not in the list of nodes", n.Name)
+	}
 	p := &part{cfg: cfg, node: n, log: log, self: n.Peers[rank], rank: rank, left: make(chan struct{}, 1), outdated: make(chan struct{}, 1)}
 	p.members.end = end
 	p.members.known.Store(known)
 	if p.net, err = n.network(); err != nil {
-		return err
+		return nil, err
 	}
 	if p.root, err = bootstrap.ReadRootKey(n.RootKey); err != nil {
-		return fmt.Errorf("the root key cannot be read: %w", err)
+		return nil, fmt.Errorf("the root key cannot be read: %w", err)
 	}
+	return p, nil
+}
+
+// answer serves clients and peers, which learn what state the node is in, until it is stopped.
+func (p *part) answer(ctx context.Context) (l net.Listener, stop func(), err error) {
 	l, secure, err := p.listen(ctx)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	if p.self.URL == "" {
 		p.self.URL = p.reachable(l.Addr())
@@ -192,36 +226,31 @@ func Run(ctx context.Context, cfg config.Config, n Node, log *slog.Logger, since
 	p.front = newFront(p)
 	peers, err := p.net.Listen(ctx, p.listensAt(p.self.Address), p.front.limits.OfPeers)
 	if err != nil {
-		return errors.Join(fmt.Errorf("cannot listen for other nodes on %s: %w", p.self.Address, err), l.Close())
+		return nil, nil, errors.Join(fmt.Errorf("cannot listen for other nodes on %s: %w", p.self.Address, err), l.Close())
 	}
-	defer serve(server.ForClients(cfg, log, p.front.limits, l, secure, p.front))()
-	defer serve(forPeers(p.net.Only(http.HandlerFunc(p.front.ofPeer))), peers)()
-	if err := os.MkdirAll(cfg.Data, 0o700); err != nil {
-		return fmt.Errorf("the data directory cannot be made: %w", err)
-	}
-	defer p.renew(ctx)()
-	context.AfterFunc(ctx, func() { p.stopping.Store(true) })
+	stopClients := serve(server.ForClients(p.cfg, p.log, p.front.limits, l, secure, p.front))
+	stopPeers := serve(forPeers(p.net.Only(http.HandlerFunc(p.front.ofPeer))), peers)
+	return l, func() { stopPeers(); stopClients() }, nil
+}
 
+// join takes the node's place among those that keep the log, once it has one, and watches the log
+// and the other nodes until ctx ends. leave ends what was begun, also of a failure.
+func (p *part) join(ctx context.Context) (leave func(), err error) {
+	leave = func() {}
 	if err := p.awaitAdded(ctx); err != nil {
-		if ctx.Err() != nil {
-			return nil
-		}
-		return err
+		return leave, err
 	}
 	if err := p.awaitPlace(ctx); err != nil {
-		if ctx.Err() != nil {
-			return nil
-		}
-		return err
+		return leave, err
 	}
 	js, err := jetstream.Start(ctx, jetstream.Options{
-		Cluster: "godwit", Node: n.Name, Dir: filepath.Join(cfg.Data, logDir), Listen: p.listensAt(p.self.Route), Routes: p.members.known.Load().Routes(),
-		TLS: p.net.Routes(), Secret: n.Secret, Logger: log,
+		Cluster: "godwit", Node: p.node.Name, Dir: filepath.Join(p.cfg.Data, logDir), Listen: p.listensAt(p.self.Route),
+		Routes: p.members.known.Load().Routes(), TLS: p.net.Routes(), Secret: p.node.Secret, Logger: p.log,
 	})
 	if err != nil {
-		return err
+		return leave, err
 	}
-	defer js.Close()
+	leave = js.Close
 	p.engine = js
 	go func() {
 		if p.watchLog(ctx, js.Stopped) {
@@ -233,21 +262,23 @@ func Run(ctx context.Context, cfg config.Config, n Node, log *slog.Logger, since
 		return err
 	})
 	if p.record, err = js.Log(ctx, nodeapi.Cell); err != nil {
-		if ctx.Err() != nil {
-			return nil
-		}
-		return err
+		return leave, err
 	}
 	go p.noteWhole(ctx)
 	go p.watchNodes(ctx)
-	log.Info("the node follows the log", "listen", l.Addr().String(), "data", cfg.Data, "took", clock.System.Now().Sub(since))
+	return leave, nil
+}
+
+// stayInStep follows the log until ctx ends. A store that cannot go on by it is replaced by a copy
+// of another node's.
+func (p *part) stayInStep(ctx context.Context) error {
 	for ctx.Err() == nil {
 		err := p.follow(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return err
 		case errors.Is(err, replog.ErrTrimmed) || errors.Is(err, replica.ErrIncomplete) || errors.Is(err, store.ErrDamaged):
-			log.Warn("the store is replaced by a copy of another node's", "reason", err)
+			p.log.Warn("the store is replaced by a copy of another node's", "reason", err)
 			if err := p.reseed(ctx, err); err != nil {
 				return err
 			}

@@ -40,20 +40,20 @@ func (m *Machine) ContinueRollback(now int64, o *Request) {
 		if r == nil || r.Before == nil {
 			continue
 		}
-		r.unsettle()
+		r.awaitCleanup()
 		r.Before, r.Strays, r.Phase = nil, nil, m.Phase
 		m.set(r, UpdateComplete, "")
 	}
 	m.advance()
 }
 
-// Settle ends the wait of a nested stack whose update is Held: that of its parent is complete.
-func (m *Machine) Settle(now int64) {
+// BeginCleanup ends the wait of a nested stack whose update is Held: that of its parent is complete.
+func (m *Machine) BeginCleanup(now int64) {
 	if !Held(&m.Stack) {
 		return
 	}
 	m.now = now
-	m.settle()
+	m.beginCleanup()
 	m.advance()
 }
 
@@ -169,12 +169,12 @@ func (m *Machine) restore(r *Resource) {
 		r.Before, r.Phase = nil, m.Phase
 		m.set(r, UpdateComplete, "")
 	case same && r.Status != UpdateFailed:
-		r.unsettle()
+		r.awaitCleanup()
 		r.Version, r.Before, r.Phase = before, nil, m.Phase
 		m.touch(r.Logical)
 	case same && len(r.Strays) == 0:
 		// Nothing of it was changed, or it was to be replaced.
-		r.unsettle()
+		r.awaitCleanup()
 		r.Version, r.Before, r.Phase = before, nil, m.Phase
 		m.set(r, UpdateComplete, "")
 	default:
@@ -224,7 +224,7 @@ func (m *Machine) planDeletion() {
 		if r.Status == DeleteComplete || r.Status == DeleteSkipped {
 			continue
 		}
-		r.unsettle()
+		r.awaitCleanup()
 		switch {
 		case r.Before == nil:
 		case r.Before.Physical != r.Physical:
@@ -245,7 +245,7 @@ func (m *Machine) planDeletion() {
 
 // clear deletes marked and replaced resources, dependents first; true: it is complete.
 func (m *Machine) clear() bool {
-	pending := func(r *Resource) bool { return r.PendingDelete || r.Unsettled || len(r.Spares) > 0 }
+	pending := func(r *Resource) bool { return r.PendingDelete || r.AwaitsCleanup || len(r.Spares) > 0 }
 	waiting := m.dependents(pending)
 	underWay := m.underWay()
 	for moved := true; moved; {
@@ -279,8 +279,8 @@ const (
 
 // remove begins the deletion of the first of a resource's versions to be deleted.
 func (m *Machine) remove(r *Resource) {
-	if r.Unsettled {
-		m.take(r, Step{Action: Settle, Target: r.Version})
+	if r.AwaitsCleanup {
+		m.take(r, Step{Action: Cleanup, Target: r.Version})
 		return
 	}
 	if len(r.Spares) > 0 {

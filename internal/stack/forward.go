@@ -488,7 +488,7 @@ func (m *Machine) complete() {
 		}
 	}
 	if !m.Within {
-		m.settle()
+		m.beginCleanup()
 	}
 	m.phase(UpdateCleanup, "")
 }
@@ -496,11 +496,11 @@ func (m *Machine) complete() {
 // Held reports that an update of a nested stack is complete, and waits for the one that it is a step of.
 func Held(s *Stack) bool { return s.Status == UpdateCleanup && s.Former != nil }
 
-// settle has an update not be rolled back any more: what it has replaced can go.
-func (m *Machine) settle() {
+// beginCleanup has an update not be rolled back any more: what it has replaced can go.
+func (m *Machine) beginCleanup() {
 	m.Former, m.Stood, m.Within = nil, nil, false
 	for id, r := range m.Resources {
-		r.unsettle()
+		r.awaitCleanup()
 		if r.Before != nil && r.Before.Physical != r.Physical {
 			r.Spares = append(r.Spares, *r.Before)
 		}
@@ -511,9 +511,9 @@ func (m *Machine) settle() {
 	}
 }
 
-// unsettle notes that a nested stack waits for the end of this one's update.
-func (r *Resource) unsettle() {
-	r.Unsettled = r.Unsettled || r.Type == Type && r.Before != nil && r.Before.Physical == r.Physical
+// awaitCleanup notes that a nested stack waits for the end of this one's update.
+func (r *Resource) awaitCleanup() {
+	r.AwaitsCleanup = r.AwaitsCleanup || r.Type == Type && r.Before != nil && r.Before.Physical == r.Physical
 }
 
 // cancelDeletions has what an update was to delete be left as it is.

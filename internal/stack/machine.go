@@ -170,7 +170,7 @@ func (m *Machine) advance() {
 		case UpdateRollback:
 			over = m.backward()
 		case UpdateCleanup:
-			over = m.Former == nil && m.clear() // else Settle or Revert goes on
+			over = m.Former == nil && m.clear() // else Cleanup or Revert goes on
 		case RollbackInProgress, DeleteInProgress, UpdateRollbackCleanup:
 			over = m.clear()
 		default:
@@ -231,8 +231,8 @@ func (m *Machine) Done(now int64, id, token string, o Outcome) {
 	r.Next = nil
 	m.touch(id)
 	switch {
-	case step.Action == Settle: // a failure says that there is nothing to settle any more
-		r.Unsettled = false
+	case step.Action == Cleanup: // a failure says that there is nothing to clean up any more
+		r.AwaitsCleanup = false
 	case step.Action == Delete:
 		m.deleted(r, &step, o)
 	case m.Status == UpdateRollback:

@@ -69,7 +69,7 @@ func (w *world) take(s *stack.Step) stack.Outcome {
 		return stack.Outcome{Reason: "no"}
 	case failing:
 		return stack.Outcome{Physical: name, Reason: "no"}
-	case s.Action == stack.Settle:
+	case s.Action == stack.Cleanup:
 		return stack.Outcome{}
 	case s.Action == stack.Delete:
 		delete(w.things, name)

@@ -70,7 +70,7 @@ func TestNestedUpdateWaits(t *testing.T) {
 		r.runAll(nil)
 		waits()
 		r.has(t, "s-A", "s-A", "s-A.fifo", "s-B", "s-C")
-		r.Settle(r.now)
+		r.BeginCleanup(r.now)
 		r.ends(t, stack.UpdateComplete)
 		r.has(t, "s-A", "s-B")
 		if got := fmt.Sprint(r.Outputs[0].Value, r.Resources["A"].Properties["FifoQueue"]); got != "otherfalse" {
@@ -79,12 +79,12 @@ func TestNestedUpdateWaits(t *testing.T) {
 	}
 }
 
-// A stack settles those within it that it has updated once it is complete, and before it deletes them.
-func TestParentSettles(t *testing.T) {
+// A stack has those within it that it has updated clean up once it is complete, and before it deletes them.
+func TestParentBeginsCleanup(t *testing.T) {
 	const nested = "Resources: {P: {Type: AWS::CloudFormation::Stack, Properties: {TemplateURL: t, TimeoutInMinutes: %d}}, Q: {Type: AWS::SQS::Queue, DependsOn: P}%s}"
-	settled := func(r *run) (n int) {
+	cleaned := func(r *run) (n int) {
 		for _, s := range r.took {
-			if s.Action == stack.Settle {
+			if s.Action == stack.Cleanup {
 				n++
 			}
 		}
@@ -103,23 +103,23 @@ func TestParentSettles(t *testing.T) {
 	r.ends(t, stack.CreateComplete)
 	r.Update(r.now, order(2, "", stack.OnFailureRollback))
 	r.ends(t, stack.UpdateComplete)
-	if n := settled(r); n != 1 {
-		t.Errorf("settled %d times once it is complete", n)
+	if n := cleaned(r); n != 1 {
+		t.Errorf("cleaned up %d times once it is complete", n)
 	}
 	r.fails["create R"] = true
 	r.Update(r.now, order(3, ", R: {Type: AWS::SQS::Queue, DependsOn: P}", stack.OnFailureRollback))
 	r.ends(t, stack.UpdateRollbackDone)
-	if n := settled(r); n != 0 {
-		t.Errorf("settled %d times and rolled back", n)
+	if n := cleaned(r); n != 0 {
+		t.Errorf("cleaned up %d times and rolled back", n)
 	}
 	r.Update(r.now, order(4, ", R: {Type: AWS::SQS::Queue, DependsOn: P}", stack.OnFailureNothing))
 	r.ends(t, stack.UpdateFailed)
-	if n := settled(r); n != 0 {
-		t.Errorf("settled %d times, though it can be rolled back", n)
+	if n := cleaned(r); n != 0 {
+		t.Errorf("cleaned up %d times, though it can be rolled back", n)
 	}
 	r.Delete(r.now, &stack.Request{})
 	r.ends(t, stack.DeleteComplete)
-	if n := settled(r); n != 1 {
-		t.Errorf("settled %d times before it is deleted", n)
+	if n := cleaned(r); n != 1 {
+		t.Errorf("cleaned up %d times before it is deleted", n)
 	}
 }

@@ -179,10 +179,10 @@ type Action string
 
 // The actions.
 const (
-	Create Action = "create"
-	Update Action = "update"
-	Delete Action = "delete"
-	Settle Action = "settle" // of a nested stack, which is not rolled back any more
+	Create  Action = "create"
+	Update  Action = "update"
+	Delete  Action = "delete"
+	Cleanup Action = "settle" // as records have it; of a nested stack, which is not rolled back any more
 )
 
 // Step is an action on one resource.
@@ -222,8 +222,8 @@ type Resource struct {
 	Operation     uint64 `json:"operation"`
 	Phase         uint64 `json:"phase"`            // the last completed one
 	PendingDelete bool   `json:"doomed,omitempty"` // it is to be deleted
-	// Unsettled says that it is a nested stack whose update waits for the end of this one's.
-	Unsettled bool `json:"unsettled,omitempty"`
+	// AwaitsCleanup says that it is a nested stack whose update waits for the end of this one's.
+	AwaitsCleanup bool `json:"unsettled,omitempty"`
 	// Next is the step in progress; nil: there is none.
 	Next  *Step  `json:"next,omitempty"`
 	Drift *Drift `json:"drift,omitempty"` // nil: not compared since it was changed

@@ -107,7 +107,7 @@ func updateNested(ctx context.Context, w *step.Work) (step.Made, error) {
 	case stack.Held(&v.Stack):
 		switch {
 		case w.Back && v.Token == w.Token: // this very step has brought it back, from an update that no step of its parent holds
-			return is, cmp.Or(w.Options.Stacks.Settle(ctx, w.Account, w.Region, own), error(step.ErrUnderWay))
+			return is, cmp.Or(w.Options.Stacks.BeginCleanup(ctx, w.Account, w.Region, own), error(step.ErrUnderWay))
 		case w.Back:
 			return is, cmp.Or(w.Options.Stacks.Revert(ctx, w.Account, w.Region, own, backOrder(w)), error(step.ErrUnderWay))
 		case v.Token == w.Token:
@@ -142,12 +142,12 @@ func backOrder(w *step.Work) *stack.Request {
 	return &stack.Request{By: w.By, Token: w.Token, Source: stack.Source{Role: w.Role}, Keep: w.Skip, Nested: true}
 }
 
-// settleNested has a nested stack delete what its update has replaced, and says when to look again; 0: it
+// cleanUpNested has a nested stack delete what its update has replaced, and says when to look again; 0: it
 // has ended.
-func settleNested(ctx context.Context, with *step.Options, t *stacks.Task) (later time.Duration) {
+func cleanUpNested(ctx context.Context, with *step.Options, t *stacks.Task) (later time.Duration) {
 	v, err := with.Stacks.Get(t.Account, t.Region, t.Target.Physical)
 	if err == nil && stack.Held(&v.Stack) {
-		err = with.Stacks.Settle(ctx, t.Account, t.Region, v.ID)
+		err = with.Stacks.BeginCleanup(ctx, t.Account, t.Region, v.ID)
 	}
 	if errors.Is(err, stacks.ErrNone) || err == nil && !v.Status.Busy() {
 		return 0

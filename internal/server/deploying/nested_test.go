@@ -20,8 +20,8 @@ func (n *nest) Get(string, string, string) (stacks.View, error) {
 	return stacks.View{Stack: n.Stack}, nil
 }
 
-func (n *nest) Settle(context.Context, string, string, string) error {
-	n.told = append(n.told, "settle")
+func (n *nest) BeginCleanup(context.Context, string, string, string) error {
+	n.told = append(n.told, "cleanup")
 	return nil
 }
 
@@ -36,9 +36,9 @@ func (n *nest) ContinueRollback(context.Context, string, string, string, *stack.
 }
 
 // A nested stack whose update is held is brought back with the stack around it, once: what a rollback's
-// own step has made of it is settled.
+// own step has made of it is cleaned up.
 func TestNestedIsBroughtBackOnce(t *testing.T) {
-	for token, want := range map[string]string{"another step's": "revert", "token-1": "settle"} {
+	for token, want := range map[string]string{"another step's": "revert", "token-1": "cleanup"} {
 		n := &nest{Stack: stack.Stack{Status: stack.UpdateCleanup, Former: &stack.Source{}, Token: token}}
 		w := &Worker{step.Options{Within: new(fake).within, URL: endpoint, Stacks: n}}
 		back := task(stack.Update, stack.Type, "arn:aws:cloudformation:eu-west-1:111122223333:stack/s-N/2", nil)

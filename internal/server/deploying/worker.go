@@ -59,8 +59,8 @@ func (v *Worker) Do(ctx context.Context, t *stacks.Task) (o stack.Outcome, later
 	if !ok { // a later version has begun it
 		return stack.Outcome{Physical: t.Target.Physical, Reason: "Unrecognized resource type: " + t.Target.Type}, 0
 	}
-	if t.Action == stack.Settle { // in nobody's name: it ends what was done
-		return o, settleNested(ctx, &v.Options, t)
+	if t.Action == stack.Cleanup { // in nobody's name: it ends what was done
+		return o, cleanUpNested(ctx, &v.Options, t)
 	}
 	w, err := step.Begin(&v.Options, t)
 	var is step.Made
@@ -73,7 +73,7 @@ func (v *Worker) Do(ctx context.Context, t *stacks.Task) (o stack.Outcome, later
 			is, err = h.Update(ctx, w)
 		case stack.Delete:
 			err = h.Delete(ctx, w)
-		case stack.Settle: // above
+		case stack.Cleanup: // above
 		}
 	case t.Action == stack.Create && t.Again && t.Target.Type == "AWS::IAM::Policy":
 		is.Physical = t.Target.Physical // an earlier process may have given it

@@ -263,10 +263,10 @@ func (m *Module) ContinueRollback(ctx context.Context, account, region, name str
 	})
 }
 
-// Settle ends the wait of a nested stack's update for the end of its parent's. Errors: ErrNone.
-func (m *Module) Settle(ctx context.Context, account, region, name string) error {
+// BeginCleanup ends the wait of a nested stack's update for the end of its parent's. Errors: ErrNone.
+func (m *Module) BeginCleanup(ctx context.Context, account, region, name string) error {
 	return m.run(ctx, account, region, name, func(e *entry) error {
-		e.Settle(m.shard.Now())
+		e.BeginCleanup(m.shard.Now())
 		return nil
 	})
 }

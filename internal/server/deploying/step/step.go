@@ -50,7 +50,7 @@ type Options struct {
 // Stacks is how steps look at the stacks that are nested in theirs.
 type Stacks interface {
 	Get(account, region, name string) (stacks.View, error)
-	Settle(ctx context.Context, account, region, name string) error
+	BeginCleanup(ctx context.Context, account, region, name string) error
 	Revert(ctx context.Context, account, region, name string, o *stack.Request) error
 	ContinueRollback(ctx context.Context, account, region, name string, o *stack.Request) error
 }

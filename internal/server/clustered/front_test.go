@@ -15,6 +15,7 @@ import (
 	"godwit.dev/godwit/internal/cluster/peer"
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/server"
+	"godwit.dev/godwit/internal/server/clustered/answer"
 	"godwit.dev/godwit/internal/server/clustered/nodeapi"
 	"godwit.dev/godwit/internal/server/clustered/roster"
 	"godwit.dev/godwit/test/output"
@@ -222,6 +223,23 @@ func TestLimitsAreMadeOnce(t *testing.T) {
 	o.take()
 	if n := strings.Count(log.String(), "few file descriptors"); n != 1 {
 		t.Errorf("%d warnings:\n%s", n, log.String())
+	}
+	o.leave()
+}
+
+// A client that has ended its side of the connection, by which the request's context ends, gets what the
+// owner answers.
+func TestHalfClosed(t *testing.T) {
+	o := startOwning(t)
+	o.take()
+	ctx, cancel := context.WithCancel(t.Context())
+	out := httptest.NewRecorder()
+	answer.Confirmed(o.part.inner.Load().owner.Owner, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		cancel()
+		w.WriteHeader(http.StatusNoContent)
+	})).ServeHTTP(out, httptest.NewRequestWithContext(ctx, http.MethodGet, "/", nil))
+	if out.Code != http.StatusNoContent {
+		t.Errorf("status %d: %s", out.Code, out.Body)
 	}
 	o.leave()
 }

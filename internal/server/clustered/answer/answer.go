@@ -3,14 +3,19 @@
 package answer
 
 import (
+	"context"
 	"encoding/json"
 	"encoding/xml"
 	"io"
 	"net/http"
 	"strings"
+	"time"
 
 	"godwit.dev/godwit/internal/cluster/replica"
 )
+
+// confirmTime bounds the wait for a confirmation: without a majority of nodes none comes.
+const confirmTime = 15 * time.Second
 
 // Confirmed delays the answers of h until it is confirmed that the process was still the owner:
 // by a record for that purpose, or by a commit. Answers of a replaced owner are withheld.
@@ -21,7 +26,11 @@ func Confirmed(owner *replica.Owner, h http.Handler) http.Handler {
 			if committed {
 				return owner.Failed()
 			}
-			return owner.Confirm(r.Context())
+			// A client that has closed its side of the connection, or whose body is malformed, waits for
+			// an answer, though the request's context has ended.
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), confirmTime)
+			defer cancel()
+			return owner.Confirm(ctx)
 		}}, r)
 	})
 }

@@ -176,7 +176,7 @@ func TestForwardedDeadlines(t *testing.T) {
 // mend, and without a host.
 func TestForwardedAsWritten(t *testing.T) {
 	asked := make(chan *http.Request, 1)
-	peer := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { asked <- r }))
+	peer := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { asked <- r.Clone(context.WithoutCancel(r.Context())) }))
 	defer peer.Close()
 	f := startOwning(t).part.front // another node owns the state
 	f.handOnTo([]roster.Peer{{Name: "b", Address: peer.Listener.Addr().String()}})

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/cluster/node"
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/server/clustered/nodeapi"
@@ -54,7 +55,7 @@ func TestMemoryIsHandedOver(t *testing.T) {
 	o.ask("/2015-03-31/functions", map[string]any{
 		"FunctionName": "f", "Role": "arn:aws:iam::000000000000:role/f", "PackageType": "Image", "Code": map[string]any{"ImageUri": function.URL},
 	})
-	began := time.Now()
+	began := clock.System.Now()
 	const times = 3
 	for range times {
 		o.ask("AmazonSQS.SendMessage", map[string]any{"QueueUrl": queueURL, "MessageBody": "x"})

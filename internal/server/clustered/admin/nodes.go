@@ -75,21 +75,24 @@ func (c *Client) ReplaceNode(ctx context.Context, old, node string, line func(st
 
 // mayReplace refuses what would only remove the old node, as the other one comes to nothing new.
 func mayReplace(m *roster.List, old string, node roster.Member) error {
-	begun := m.HasRemoved(old) || m.Leaving == old || m.Joining == node.Name
+	gone := m.HasRemoved(old)
+	at := slices.IndexFunc(m.Nodes, func(n roster.Member) bool { return n.Name != old && n.Route == node.Route })
 	switch {
-	case !m.Has(old) && !m.HasRemoved(old):
+	case !m.Has(old) && !gone:
 		return fmt.Errorf("there is no node %s: the nodes are %s", old, strings.Join(m.Names(), ", "))
 	case node.Name == old:
 		return fmt.Errorf("a name is of no use once its node is removed: let the machine that takes the place of %s in under another one", old)
 	case m.HasRemoved(node.Name):
 		return fmt.Errorf("a node %s was removed before: let the machine in under another name", node.Name)
-	case begun || !m.Has(node.Name):
+	case at >= 0 && m.Nodes[at].Name != node.Name:
+		return fmt.Errorf("there is a node at %s already: %s", node.Route, m.Nodes[at].Name)
+	case !m.Has(node.Name) || m.Joining == node.Name && slices.Contains(m.Nodes, node):
 		return nil
 	case !slices.Contains(m.Nodes, node):
 		return fmt.Errorf("there is a node %s already, at another address", node.Name)
-	case len(m.Nodes)%2 == 1: // else it may have been broken off after the addition
-		return fmt.Errorf("node %s is one of the %d nodes already, and without %s there were %d: name one that is none of them, or give godwit cluster remove",
-			node.Name, len(m.Nodes), old, len(m.Nodes)-1)
+	case gone == (len(m.Nodes)%2 == 0): // broken off behind the addition there is an even number; with the old one gone an odd one
+		return fmt.Errorf("node %s is one of the %d nodes already, and does not replace %s: name one that is none of them, or give godwit cluster remove",
+			node.Name, len(m.Nodes), old)
 	}
 	return nil
 }

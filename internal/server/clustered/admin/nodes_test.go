@@ -3,6 +3,7 @@ package admin
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -77,6 +78,7 @@ func TestReplaceByKnownNode(t *testing.T) {
 		{"itself at another address", "b=host-x:4570", "under another one"},
 		{"another one", "c=host-c:4570", "node c is one of the 3 nodes already"},
 		{"another one, elsewhere", "c=host-x:4570", "there is a node c already, at another address"},
+		{"a new one at another's address", "d=host-c:4570", "there is a node at host-c:4570 already: c"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			within(t, func(t *testing.T, b *bed) {
@@ -88,6 +90,23 @@ func TestReplaceByKnownNode(t *testing.T) {
 					t.Errorf("the nodes were asked to %s", got)
 				}
 			})
+		})
+	}
+	for name, begun := range map[string]func(*roster.List){
+		"the removal was begun": func(l *roster.List) { l.Leaving = "b" },
+		"it was removed":        func(l *roster.List) { l.Nodes, l.Removed = slices.Delete(l.Nodes, 1, 2), append(l.Removed, "b") },
+	} {
+		within(t, func(t *testing.T, b *bed) {
+			a := b.add("a")
+			b.changes(begun)
+			for _, by := range []string{"c=host-c:4570", "c=host-x:4570"} {
+				if err := b.client.ReplaceNode(t.Context(), "b", by, b.line); err == nil || !strings.Contains(err.Error(), "node c") {
+					t.Errorf("%s, %s: it is not refused: %v", name, by, err)
+				}
+			}
+			if got := a.did(); got != "" {
+				t.Errorf("%s: the nodes were asked to %s", name, got)
+			}
 		})
 	}
 	within(t, func(t *testing.T, b *bed) {

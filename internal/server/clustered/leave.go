@@ -69,10 +69,10 @@ func (p *part) giveTo(ctx context.Context, cells *node.Node, in *inner, process 
 	defer p.front.closing.Store(false)
 	in.server.Drain()
 	p.front.await(ctx, quietTime)
+	p.save(ctx, in) // while the log's leader is the one that it was
 	if ends {
 		p.leaveLog(ctx)
 	}
-	p.save(ctx, in)
 	return cells.HandOver(ctx, process)
 }
 

@@ -102,7 +102,11 @@ function isError(value) {
 
 async function fail(where, err) {
   const body = describe(err);
-  report(where === "init/error" ? "Uncaught Exception" : "Invoke Error", err);
+  try {
+    report(where === "init/error" ? "Uncaught Exception" : "Invoke Error", err);
+  } catch {
+    // the pipe is full, say: the failure is told below all the same
+  }
   await call("POST", where, JSON.stringify(body), {
     "Content-Type": "application/json", "Lambda-Runtime-Function-Error-Type": body.errorType,
   });

@@ -63,7 +63,7 @@ func (p *poller) setFailing(err error) {
 		p.failing = trouble{}
 		return
 	}
-	p.failing.err = err
+	p.failing.err, p.failing.ofKey = err, false // foundNothing finds out
 }
 
 // refused records that a receive has failed, which may have hidden for a while what it found.

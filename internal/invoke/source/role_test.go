@@ -52,6 +52,14 @@ func TestFoundNothing(t *testing.T) {
 		told("once it was looked for again", none)
 
 		refuse()
+		l.key = fault.New(fault.KMSNotFound, "gone")
+		later(0)
+		refuse() // under it, once the queue has another one
+		l.key = nil
+		later(0)
+		told("while a message under the last key is hidden", kind)
+
+		refuse()
 		p.setFailing(nil)
 		told("behind a batch", none)
 	}

@@ -363,7 +363,6 @@ func (sh *Shard) countEvents(fn arn.ARN) (info EventsInfo, qs *queues.Queue, err
 	info.Now = clock.Time(sh.Now())
 	if qs = sh.eventsOf(f); qs != nil {
 		c := sh.Counts(qs, sh.Now())
-		sh.Commit(false) // expired leases are no change of the catalog
 		info.Due, info.Waiting, info.InFlight = c.Visible, c.Delayed, c.InFlight
 	}
 	return info, qs, nil

@@ -42,7 +42,7 @@ func (m *Module) Put(ctx context.Context, a arn.ARN, records []stream.Record) (i
 	}
 	s, dependsOn, err := m.taking(a)
 	if err != nil {
-		dependsOn.Wait()
+		m.kernel.Journal.Await(dependsOn)
 		return nil, err
 	}
 	chunks, size, err := m.seal(s, records)

@@ -185,13 +185,18 @@ func (d *delivery) Release() { d.engine.Release(d.Delivery) }
 // subscription has none, or if the queue refuses it permanently.
 func (d *delivery) HandOver(ctx context.Context) bool {
 	reason := d.Cause.Reason
-	m, dest := d.deadLetter(d.Delivery)
+	var span *tracing.Span
+	m, dest, err := d.toDeadLetters(d.Delivery, func(m *message.Message, dest arn.ARN) error {
+		if span == nil {
+			span = d.beginSpan(tracing.Producer, "dead-letter")
+		}
+		return d.engine.Transfer(ctx, d.Delivery, d.made, dest, m, shard.DeliveryDeadLetter, reason)
+	})
 	if m == nil {
 		d.drop(reason)
 		return true
 	}
-	span := d.beginSpan(tracing.Producer, "dead-letter")
-	out := TransferOutcome(d.engine.Transfer(ctx, d.Delivery, d.made, dest, m, shard.DeliveryDeadLetter, reason))
+	out := TransferOutcome(err)
 	endHandOver(span, dest.Resource, &out)
 	if out.Class != Success && ctx.Err() != nil { // cancelled by Stop: it says nothing about the queue
 		return false

@@ -3,6 +3,7 @@ package deliver
 import (
 	"cmp"
 	"context"
+	"errors"
 	"log/slog"
 	"strings"
 	"time"
@@ -126,6 +127,23 @@ func (s *Dispatcher) issuer(m *message.Message) envelope.Issuer {
 		o.Key = s.options.Signer.Key()
 	}
 	return o
+}
+
+// toDeadLetters gives transfer the message for the dead-letter queue of a failed delivery; nil:
+// there is no queue, or nothing for it.
+func (s *Dispatcher) toDeadLetters(d *shard.Delivery, transfer func(m *message.Message, dest arn.ARN) error) (m *message.Message, dest arn.ARN, err error) {
+	m, dest = s.deadLetter(d)
+	if m == nil {
+		return nil, dest, nil
+	}
+	if err = transfer(m, dest); !errors.Is(err, shard.ErrTooLong) {
+		return m, dest, err
+	}
+	raw := envelope.RawDeadLetter(d.Message, m.ID, s.issuer(d.Message), d.Subscription.Protocol == topic.SQS)
+	if raw == nil || raw.Size() >= m.Size() {
+		return m, dest, err
+	}
+	return raw, dest, transfer(raw, dest)
 }
 
 // deadLetter makes the message for the dead-letter queue of a failed delivery; nil: there is

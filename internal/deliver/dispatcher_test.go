@@ -230,6 +230,25 @@ func TestDeadLetterOfRawText(t *testing.T) {
 	}
 }
 
+// TestLongDeadLetterOfRawText: to a queue that the envelope is too long for it comes raw, and is not lost.
+func TestLongDeadLetterOfRawText(t *testing.T) {
+	r := newRig(t, clock.NewVirtual(start), nil, nil)
+	d := &shard.Delivery{
+		Subscription: testSub("a", "https://host/", topic.HTTPS, testDLQ),
+		Message:      &message.Message{Body: []byte("\x01"), Notice: &message.Notice{Kind: message.Notification, Raw: true}},
+	}
+	var sizes []int
+	got, dest, err := r.dispatcher.toDeadLetters(d, func(m *message.Message, _ arn.ARN) error {
+		if sizes = append(sizes, m.Size()); m.Size() > 1 {
+			return shard.ErrTooLong.With(1)
+		}
+		return nil
+	})
+	if err != nil || dest != testDLQ || string(got.Body) != "\x01" || len(sizes) != 2 {
+		t.Errorf("%q to %v with %v, of the sizes %v", got.Body, dest, err, sizes)
+	}
+}
+
 type recorder struct{ all []Event }
 
 func (r *recorder) Delivery(e *Event) { r.all = append(r.all, *e) } // one delivery, one after the other

@@ -113,8 +113,12 @@ func (o *Operator) drop(ctx context.Context, subscription arn.ARN, id string, do
 	if !d.Cause.IsZero() {
 		e.Reason += "; " + d.Cause.Reason
 	}
-	if m, dest := s.deadLetter(d); m != nil {
-		wait, err := o.engine.Remove(ctx, d, dest, m, shard.DeliveryDeadLetter, e.Reason)
+	wait = func() {}
+	m, _, err := s.toDeadLetters(d, func(m *message.Message, dest arn.ARN) (err error) {
+		wait, err = o.engine.Remove(ctx, d, dest, m, shard.DeliveryDeadLetter, e.Reason)
+		return err
+	})
+	if m != nil {
 		if errors.Is(err, shard.ErrUnderWay) || fault.KindOf(err) == fault.NotFound {
 			return wait, err
 		}

@@ -160,6 +160,7 @@ const (
 // The reasons for which one delivery or message cannot be acted on: as in backlog and transfer.
 var (
 	ErrUnderWay       = backlog.ErrUnderWay
+	ErrTooLong        = backlog.ErrTooLong
 	ErrNoDelivery     = backlog.ErrNoDelivery
 	ErrPicked         = transfer.ErrPicked
 	ErrNoMessage      = transfer.ErrNoMessage

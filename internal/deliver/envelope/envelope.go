@@ -213,6 +213,15 @@ func DeadLetter(m *message.Message, newID message.ID, o Issuer, fromQueue bool) 
 	return inQueue(m, newID, o, raw, fromQueue)
 }
 
+// RawDeadLetter is DeadLetter without an envelope, for a queue to which the envelope is too long,
+// whatever SQS takes: it is all that is left of the message. nil: the delivery is not raw.
+func RawDeadLetter(m *message.Message, newID message.ID, o Issuer, fromQueue bool) *message.Message {
+	if !Raw(m) {
+		return nil
+	}
+	return inQueue(m, newID, o, true, fromQueue)
+}
+
 func inQueue(m *message.Message, newID message.ID, o Issuer, raw, attributes bool) *message.Message {
 	out := &message.Message{ID: newID, Sender: m.Sender, Group: m.Group, Dedup: m.Dedup, Trace: m.Trace}
 	if raw {

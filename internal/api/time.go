@@ -6,6 +6,8 @@ import (
 	"math"
 	"strconv"
 	"time"
+
+	"godwit.dev/godwit/internal/clock"
 )
 
 // Time is a time in an operation's shapes, in epoch milliseconds. Each protocol encodes it in
@@ -83,5 +85,5 @@ func (t Time) AppendISO(dst []byte) []byte {
 	if t%1000 == 0 {
 		return t.Std().AppendFormat(dst, "2006-01-02T15:04:05Z")
 	}
-	return t.Std().AppendFormat(dst, "2006-01-02T15:04:05.000Z")
+	return t.Std().AppendFormat(dst, clock.ISO8601)
 }

@@ -20,6 +20,9 @@ type Clock interface {
 	Hold() (release func())
 }
 
+// ISO8601 is the layout of the times in AWS's messages, records and logs, which are in UTC.
+const ISO8601 = "2006-01-02T15:04:05.000Z"
+
 // Time is the time of epoch milliseconds, the persisted form of times.
 func Time(milliseconds int64) time.Time { return time.UnixMilli(milliseconds).UTC() }
 

@@ -90,7 +90,7 @@ const maxDetections = 1000
 // Audited writes the findings of a data protection policy to its log group.
 func (l *EventLog) Audited(a *shard.Audited) {
 	e := &auditEntry{
-		MessageID: uuid.UUID(a.ID).String(), At: a.At.UTC().Format("2006-01-02T15:04:05.000Z"),
+		MessageID: uuid.UUID(a.ID).String(), At: a.At.UTC().Format(clock.ISO8601),
 		Principal: a.Principal, Topic: a.Topic.String(), Identifiers: []auditIdentifier{},
 	}
 	left := maxDetections

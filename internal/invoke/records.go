@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/function"
 )
 
@@ -82,7 +83,7 @@ func (f *filter) line(line []byte, now time.Time) []byte {
 		return line
 	}
 	members := line[bytes.IndexByte(line, '{')+1:]
-	stamp := append([]byte(`{"timestamp":"`), now.UTC().Format(recordTime)...)
+	stamp := append([]byte(`{"timestamp":"`), now.UTC().Format(clock.ISO8601)...)
 	stamp = append(stamp, '"')
 	if bytes.TrimLeft(members, " \t\r\n")[0] != '}' {
 		stamp = append(stamp, ',')
@@ -95,8 +96,6 @@ func text(member json.RawMessage) (s string) {
 	_ = json.Unmarshal(member, &s) // what is no string is no name and no time
 	return s
 }
-
-const recordTime = "2006-01-02T15:04:05.000Z"
 
 // record is a platform line in the JSON format. Source: the Lambda developer guide, "Lambda
 // Telemetry API Event schema reference".
@@ -135,7 +134,7 @@ func (s *stream) record(of level, kind string, content any) {
 	if of < s.filter.system {
 		return
 	}
-	line, _ := json.Marshal(record{s.clock.Now().UTC().Format(recordTime), kind, content}) // strings and numbers always marshal
+	line, _ := json.Marshal(record{s.clock.Now().UTC().Format(clock.ISO8601), kind, content}) // strings and numbers always marshal
 	s.put(append(line, '\n'))
 }
 

@@ -149,7 +149,7 @@ func (s *stream) end(in *Invocation, r *Result, billed time.Duration) (tail []by
 // endLines write the result of an invocation, as text.
 func (s *stream) endLines(in *Invocation, r *Result, billed time.Duration) {
 	if f := r.Failure; f != nil && f.Status == StatusTimeout {
-		line := s.clock.Now().AppendFormat(nil, "2006-01-02T15:04:05.000Z")
+		line := s.clock.Now().AppendFormat(nil, clock.ISO8601)
 		line = append(append(append(line, ' '), in.RequestID...), ' ')
 		s.put(append(append(line, f.Message...), "\n\n"...))
 	} else if f != nil && f.Status == StatusError {

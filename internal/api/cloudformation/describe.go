@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/shard/stacks"
 	"godwit.dev/godwit/internal/stack"
 )
@@ -142,7 +143,7 @@ func eventID(s *stack.Stack, e *stack.Event) string {
 		sum := sha256.Sum256(fmt.Appendf(nil, "%s %d", s.ID, e.Number))
 		return uuid.UUID(sum[:16]).String()
 	}
-	return e.Logical + "-" + string(e.Status) + "-" + time.UnixMilli(e.At).UTC().Format("2006-01-02T15:04:05.000Z")
+	return e.Logical + "-" + string(e.Status) + "-" + time.UnixMilli(e.At).UTC().Format(clock.ISO8601)
 }
 
 func (s *Service) describeStackEvents(_ context.Context, call *api.Call, in *DescribeStackEventsInput) (*DescribeStackEventsOutput, error) {

@@ -33,9 +33,6 @@ var ErrTooManyAttributes = errors.New("raw delivery to a queue carries at most 1
 // delivery as an attribute, if there may be another one.
 const replayed = "Replayed"
 
-// timestamp is the format of the publish time in an envelope: milliseconds, UTC.
-const timestamp = "2006-01-02T15:04:05.000Z"
-
 var kinds = map[message.NoticeKind]string{
 	message.Notification:             "Notification",
 	message.SubscriptionConfirmation: "SubscriptionConfirmation",
@@ -129,7 +126,7 @@ func unsubscribeURL(n *message.Notice, o Issuer) string {
 }
 
 func appendTime(dst []byte, m *message.Message) []byte {
-	return clock.Time(m.Sent).AppendFormat(dst, timestamp)
+	return clock.Time(m.Sent).AppendFormat(dst, clock.ISO8601)
 }
 
 func member(dst []byte, name, value string) []byte {

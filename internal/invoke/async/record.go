@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/function"
 )
 
@@ -44,7 +45,7 @@ func (e *event) record(bare bool) []byte {
 		qualifier = function.Latest
 	}
 	r := record{
-		Version: "1.0", Timestamp: e.clock.Now().UTC().Format("2006-01-02T15:04:05.000Z"),
+		Version: "1.0", Timestamp: e.clock.Now().UTC().Format(clock.ISO8601),
 		RequestContext: requestContext{
 			RequestID: uuid.UUID(e.ev.ID).String(), FunctionARN: e.ev.Function.Qualify(qualifier).String(),
 			Condition: p.Condition, ApproximateInvokeCount: p.Attempts,

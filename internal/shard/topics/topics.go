@@ -161,7 +161,7 @@ func (e *Topics) TopicAttributes(ctx context.Context, t arn.ARN) (attributes map
 		}
 		attributes = found.Attributes()
 		if begins, ok := found.ArchiveBegins(clock.Time(sh.Now())); ok {
-			attributes["BeginningArchiveTime"] = begins.Format("2006-01-02T15:04:05.000Z")
+			attributes["BeginningArchiveTime"] = begins.Format(clock.ISO8601)
 		}
 		return nil
 	})

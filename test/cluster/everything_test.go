@@ -208,28 +208,25 @@ func (e *everything) file(name string, content []byte) string {
 
 var mailToken = regexp.MustCompile(`Token=([0-9A-Za-z]+)`)
 
-// mails are the texts of all mails in the outboxes of all nodes.
+// mails are the texts of all mails in the outbox, which the nodes share.
 func (e *everything) mails() (all []string) {
-	for node := range nodes {
-		root := filepath.Join(e.data, fmt.Sprint(node+1), "outbox")
-		_ = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-			if err != nil || d.IsDir() {
-				return nil
-			}
-			raw, err := os.ReadFile(path)
-			if err != nil {
-				return nil
-			}
-			letter, err := mail.ReadMessage(bytes.NewReader(raw))
-			if err != nil {
-				return nil // it is being written
-			}
-			if text, err := io.ReadAll(quotedprintable.NewReader(letter.Body)); err == nil {
-				all = append(all, string(text))
-			}
+	_ = filepath.WalkDir(filepath.Join(e.data, "outbox"), func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
 			return nil
-		})
-	}
+		}
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			return nil
+		}
+		letter, err := mail.ReadMessage(bytes.NewReader(raw))
+		if err != nil {
+			return nil // it is being written
+		}
+		if text, err := io.ReadAll(quotedprintable.NewReader(letter.Body)); err == nil {
+			all = append(all, string(text))
+		}
+		return nil
+	})
 	return all
 }
 

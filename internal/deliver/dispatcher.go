@@ -139,7 +139,7 @@ func (s *Dispatcher) toDeadLetters(d *shard.Delivery, transfer func(m *message.M
 	if err = transfer(m, dest); !errors.Is(err, shard.ErrTooLong) {
 		return m, dest, err
 	}
-	raw := envelope.RawDeadLetter(d.Message, m.ID, s.issuer(d.Message), d.Subscription.Protocol == topic.SQS)
+	raw := envelope.RawDeadLetter(d.Message, m.ID, d.Subscription.Protocol == topic.SQS)
 	if raw == nil || raw.Size() >= m.Size() {
 		return m, dest, err
 	}

@@ -212,11 +212,11 @@ func DeadLetter(m *message.Message, newID message.ID, o Issuer, fromQueue bool) 
 
 // RawDeadLetter is DeadLetter without an envelope, for a queue to which the envelope is too long,
 // whatever SQS takes: it is all that is left of the message. nil: the delivery is not raw.
-func RawDeadLetter(m *message.Message, newID message.ID, o Issuer, fromQueue bool) *message.Message {
+func RawDeadLetter(m *message.Message, newID message.ID, fromQueue bool) *message.Message {
 	if !Raw(m) {
 		return nil
 	}
-	return inQueue(m, newID, o, true, fromQueue)
+	return inQueue(m, newID, Issuer{}, true, fromQueue) // which only an envelope names
 }
 
 func inQueue(m *message.Message, newID message.ID, o Issuer, raw, attributes bool) *message.Message {

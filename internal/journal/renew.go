@@ -43,9 +43,9 @@ func Renew(st store.Store) error {
 		state.Put(b, id, sequence)
 	}
 	fences := keyspace.Prefix([]byte{keyspace.ClusterSpace, keyspace.ClusterFences})
-	err = store.Each(st, fences, func(key, _ []byte) bool {
+	err = store.Each(st, fences, func(key, _ []byte) error {
 		b.Delete(key)
-		return true
+		return nil
 	})
 	if err != nil {
 		return err

@@ -49,11 +49,11 @@ func TestAMembersDataIsNotServedAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer st.Close()
-	err = store.Each(st, keyspace.Span{}, func(key, _ []byte) bool {
+	err = store.Each(st, keyspace.Span{}, func(key, _ []byte) error {
 		if key[0] != keyspace.ClusterSpace {
 			t.Errorf("the record %q was written", key)
 		}
-		return true
+		return nil
 	})
 	if err != nil {
 		t.Fatal(err)

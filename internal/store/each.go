@@ -8,19 +8,44 @@ import (
 	"godwit.dev/godwit/internal/keyspace"
 )
 
-// Each calls f for the keys of a span, in ascending order, until f returns false. Key and value
-// are valid during the call. Errors: the store's.
-func Each(r Reader, span keyspace.Span, f func(key, value []byte) bool) error {
+// ErrStop is what a callback returns to end the walk that calls it without an error.
+var ErrStop = errors.New("store: no more keys are wanted")
+
+// Each calls f for the keys of a span, in ascending order. Key and value are valid during the
+// call. An error of f ends it. Errors: f's but for ErrStop, and the store's.
+func Each(r Reader, span keyspace.Span, f func(key, value []byte) error) error {
 	it, err := r.Iter(span.Lower, span.Upper)
 	if err != nil {
 		return err
 	}
-	for it.Next() {
-		if !f(it.Key(), it.Value()) {
-			break
-		}
+	for err == nil && it.Next() {
+		err = f(it.Key(), it.Value())
 	}
-	return it.Close()
+	return closed(it, err)
+}
+
+// EachDown is Each in descending order.
+func EachDown(r Reader, span keyspace.Span, f func(key, value []byte) error) error {
+	it, err := r.Iter(span.Lower, span.Upper)
+	if err != nil {
+		return err
+	}
+	for err == nil && it.Prev() {
+		err = f(it.Key(), it.Value())
+	}
+	return closed(it, err)
+}
+
+// closed closes the iterator of a walk that has ended with f's error, or without one.
+func closed(it Iterator, err error) error {
+	failure := it.Close()
+	switch {
+	case err == nil || errors.Is(err, ErrStop):
+		return failure
+	case failure == nil:
+		return err
+	}
+	return errors.Join(err, failure)
 }
 
 // farApart is the number of keys for which GetEach uses only Seek after a Next has not found
@@ -30,7 +55,7 @@ const farApart = 8
 // GetEach calls f with the value of each existing key of keys and the key's index, in ascending
 // order of the keys. The value is valid during the call; that of a single key may be kept. It
 // uses one iterator, which for adjacent uncached keys costs a fraction of a Get for each. An
-// error of f ends it. Errors: f's and the store's.
+// error of f ends it. Errors: f's but for ErrStop, and the store's.
 func GetEach(r Reader, keys [][]byte, f func(i int, value []byte) error) error {
 	switch len(keys) {
 	case 0:
@@ -40,7 +65,10 @@ func GetEach(r Reader, keys [][]byte, f func(i int, value []byte) error) error {
 		if err != nil || !ok {
 			return err
 		}
-		return f(0, value)
+		if err = f(0, value); errors.Is(err, ErrStop) {
+			err = nil
+		}
+		return err
 	}
 	order := make([]int, len(keys))
 	for i := range order {
@@ -71,7 +99,7 @@ func GetEach(r Reader, keys [][]byte, f func(i int, value []byte) error) error {
 			continue
 		}
 		if err := f(i, it.Value()); err != nil {
-			return errors.Join(err, it.Close())
+			return closed(it, err)
 		}
 	}
 	return it.Close()

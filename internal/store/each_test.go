@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/memory"
@@ -56,8 +57,91 @@ func TestGetEach(t *testing.T) {
 			t.Errorf("%v: -want +got:\n%s", c.keys, d)
 		}
 	}
-	stop := errors.New("stop")
-	if err := store.GetEach(s, [][]byte{[]byte("12"), []byte("13")}, func(int, []byte) error { return stop }); !errors.Is(err, stop) {
-		t.Errorf("%v, not what f failed with", err)
+}
+
+// TestStop: an error of the callback ends a walk and comes back as it is, ErrStop ends it without
+// an error, and what the store fails with at the end is not lost.
+func TestStop(t *testing.T) {
+	s := memory.New()
+	var b mutation.Batch
+	for i := range 4 {
+		b.Set([]byte{byte(i)}, []byte{byte(i)})
 	}
+	if err := s.Apply(false, &b); err != nil {
+		t.Fatal(err)
+	}
+	span := keyspace.Span{Lower: []byte{1}}
+	failed, damaged := errors.New("failed"), errors.New("damaged")
+	for name, walk := range map[string]func(r store.Reader, f func(value []byte) error) error{
+		"Each": func(r store.Reader, f func(value []byte) error) error {
+			return store.Each(r, span, func(key, value []byte) error { return f(value) })
+		},
+		"EachDown": func(r store.Reader, f func(value []byte) error) error {
+			return store.EachDown(r, span, func(key, value []byte) error { return f(value) })
+		},
+		"GetEach": func(r store.Reader, f func(value []byte) error) error {
+			return store.GetEach(r, [][]byte{{1}, {2}, {3}}, func(_ int, value []byte) error { return f(value) })
+		},
+	} {
+		for _, c := range []struct {
+			of, closes error // what the callback returns for the second key, and the iterator in the end
+			want       []error
+			seen       int
+		}{
+			{nil, nil, nil, 3},
+			{nil, damaged, []error{damaged}, 3},
+			{store.ErrStop, nil, nil, 2},
+			{store.ErrStop, damaged, []error{damaged}, 2},
+			{failed, nil, []error{failed}, 2},
+			{failed, damaged, []error{failed, damaged}, 2},
+		} {
+			seen := 0
+			err := walk(closing{s, c.closes}, func(value []byte) error {
+				if seen++; name == "EachDown" && int(value[0]) != 4-seen || name != "EachDown" && int(value[0]) != seen {
+					t.Errorf("%s: key %d is %d", name, seen, value[0])
+				}
+				if seen == 2 {
+					return c.of
+				}
+				return nil
+			})
+			if seen != c.seen || (err == nil) != (len(c.want) == 0) || errors.Is(err, store.ErrStop) {
+				t.Errorf("%s, with %v and %v: %d keys, %v", name, c.of, c.closes, seen, err)
+			}
+			for _, want := range c.want {
+				if !errors.Is(err, want) || len(c.want) == 1 && err != want { //nolint:errorlint // as it is
+					t.Errorf("%s, with %v and %v: %v", name, c.of, c.closes, err)
+				}
+			}
+		}
+	}
+	if err := store.GetEach(s, [][]byte{{1}}, func(int, []byte) error { return store.ErrStop }); err != nil {
+		t.Errorf("a single key: %v", err)
+	}
+	if err := store.GetEach(s, [][]byte{{1}}, func(int, []byte) error { return failed }); err != failed { //nolint:errorlint // as it is
+		t.Errorf("a single key: %v", err)
+	}
+}
+
+// closing is a Reader whose iterators fail with an error in the end.
+type closing struct {
+	store.Reader
+	err error
+}
+
+func (c closing) Iter(lower, upper []byte) (store.Iterator, error) {
+	it, err := c.Reader.Iter(lower, upper)
+	return closingIterator{it, c.err}, err
+}
+
+type closingIterator struct {
+	store.Iterator
+	err error
+}
+
+func (c closingIterator) Close() error {
+	if err := c.Iterator.Close(); err != nil {
+		return err
+	}
+	return c.err
 }

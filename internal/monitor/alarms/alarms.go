@@ -108,11 +108,11 @@ func New(k *kernel.Kernel, o Options) *Engine {
 // Load implements kernel.Lifecycle: it reads the alarms that the store has.
 func (e *Engine) Load() error {
 	e.reader = e.shard.Log.Reader()
-	err := store.Each(e.reader, keyspace.Prefix([]byte{prefix, kindAlarm}), func(_, value []byte) bool {
+	err := store.Each(e.reader, keyspace.Prefix([]byte{prefix, kindAlarm}), func(_, value []byte) error {
 		a := &alarm.Alarm{}
 		if err := decode(value, a); err != nil { // it must not block others
 			e.kernel.Logger.Error("an alarm is left out", "reason", err.Error())
-			return true
+			return nil
 		}
 		id := ID{a.Account, a.Region, a.Name}
 		e.alarms[id] = a
@@ -122,7 +122,7 @@ func (e *Engine) Load() error {
 				e.latest = at
 			}
 		}
-		return true
+		return nil
 	})
 	if err == nil {
 		var last []byte
@@ -131,15 +131,15 @@ func (e *Engine) Load() error {
 		}
 	}
 	if err == nil {
-		err = store.Each(e.reader, keyspace.Prefix([]byte{prefix, kindPending}), func(key, value []byte) bool {
+		err = store.Each(e.reader, keyspace.Prefix([]byte{prefix, kindPending}), func(key, value []byte) error {
 			var p pending
 			if err := decode(value, &p); err != nil { // as above
 				e.kernel.Logger.Error("an alarm's action is left out", "reason", err.Error())
 				e.damaged = append(e.damaged, bytes.Clone(key))
-				return true
+				return nil
 			}
 			e.actionQueues.add(p.actionQueue(), bytes.Clone(key))
-			return true
+			return nil
 		})
 	}
 	if err != nil {

@@ -361,7 +361,7 @@ func TestHistoryPages(t *testing.T) {
 	}
 	left := 0
 	for _, kind := range []byte{kindHistory, kindIndex} {
-		err := store.Each(w.store, keyspace.Prefix([]byte{prefix, kind}), func([]byte, []byte) bool { left++; return true })
+		err := store.Each(w.store, keyspace.Prefix([]byte{prefix, kind}), func([]byte, []byte) error { left++; return nil })
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/store"
 )
 
 // dueOf is the hour from which on a bucket is expired.
@@ -15,9 +16,9 @@ func dueOf(h, days uint64) uint64 { return h + 1 + days*24 }
 func (l *Logs) schedule(b *mutation.Batch, group uint64, t *totals, from uint64) error {
 	due := uint64(0)
 	if t.retention > 0 {
-		err := l.each(key(kindBucket, group, from), key(kindBucket, group+1), func(k, _ []byte) bool {
+		err := l.each(key(kindBucket, group, from), key(kindBucket, group+1), func(k, _ []byte) error {
 			due = dueOf(number(k, 1), t.retention)
-			return false
+			return store.ErrStop
 		})
 		if err != nil {
 			return err
@@ -41,9 +42,9 @@ func (l *Logs) moveDue(b *mutation.Batch, group uint64, t *totals, due uint64) {
 
 // earliest is the hour of the next expiry; 0: there is none.
 func (l *Logs) earliest() (due uint64, err error) {
-	err = l.each(key(kindDue), behind(key(kindDue)), func(k, _ []byte) bool {
+	err = l.each(key(kindDue), behind(key(kindDue)), func(k, _ []byte) error {
 		due = number(k, 0)
-		return false
+		return store.ErrStop
 	})
 	return due, err
 }
@@ -71,9 +72,11 @@ func (l *Logs) Tick(at int64) {
 
 func (l *Logs) expire(now uint64) error {
 	var all [][]byte
-	err := l.each(key(kindDue), key(kindDue, now+1), func(k, _ []byte) bool {
-		all = append(all, bytes.Clone(k))
-		return len(all) < expireGroups
+	err := l.each(key(kindDue), key(kindDue, now+1), func(k, _ []byte) error {
+		if all = append(all, bytes.Clone(k)); len(all) == expireGroups {
+			return store.ErrStop
+		}
+		return nil
 	})
 	for _, k := range all {
 		if err != nil || l.shard.Batch.Size() >= mutation.StepBytes {
@@ -117,14 +120,14 @@ func (l *Logs) expireGroup(group, now uint64) error {
 // from which on there may be others.
 func (l *Logs) drop(b *mutation.Batch, group uint64, t *totals, from, to uint64) (rest uint64, err error) {
 	buckets := 0
-	err = l.each(key(kindBucket, group, from), key(kindBucket, group, to), func(k, v []byte) bool {
+	err = l.each(key(kindBucket, group, from), key(kindBucket, group, to), func(k, v []byte) error {
 		if buckets++; buckets > expireBuckets {
 			to = number(k, 1)
-			return false
+			return store.ErrStop
 		}
 		t.sub(decodeBucket(v))
 		b.Delete(key(kindOldest, number(k, 1), group))
-		return true
+		return nil
 	})
 	if err != nil {
 		return from, err
@@ -171,9 +174,9 @@ func (l *Logs) trim() {
 
 // oldest finds the oldest bucket of all groups.
 func (l *Logs) oldest() (h, group uint64, ok bool, err error) {
-	err = l.each(key(kindOldest), behind(key(kindOldest)), func(k, _ []byte) bool {
+	err = l.each(key(kindOldest), behind(key(kindOldest)), func(k, _ []byte) error {
 		h, group, ok = number(k, 0), number(k, 1), true
-		return false
+		return store.ErrStop
 	})
 	return h, group, ok, err
 }
@@ -207,13 +210,16 @@ func (l *Logs) trimOldest(target int64) (more bool, err error) {
 	} else {
 		var gone bucket
 		end := position{}
-		err := l.each(key(kindEvent, group, h*hour), key(kindEvent, group, (h+1)*hour), func(k, v []byte) bool {
+		err := l.each(key(kindEvent, group, h*hour), key(kindEvent, group, (h+1)*hour), func(k, v []byte) error {
 			e, _ := decodeStored(v)
 			p := position{number(k, 1), number(k, 2)}
 			b.SingleDelete(indexKey(group, e.stream, p))
 			gone.add(bucket{uint64(len(e.message)), 1})
 			end = p.next()
-			return gone.events < trimStep && gone.disk() < excess
+			if gone.events >= trimStep || gone.disk() >= excess {
+				return store.ErrStop
+			}
+			return nil
 		})
 		if err != nil {
 			return false, err

@@ -2,12 +2,12 @@ package logs
 
 import (
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"strings"
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/monitor/logs/pattern"
+	"godwit.dev/godwit/internal/store"
 )
 
 // Bounds of what one Filter reads.
@@ -17,9 +17,6 @@ const (
 	maxMerged       = 100      // streams that are read separately; beyond it, the group is read
 	maxPauses       = 10       // times maxHops
 )
-
-// errEnough ends a walk.
-var errEnough = errors.New("logs: enough")
 
 // FilterQuery selects events of a group.
 type FilterQuery struct {
@@ -118,14 +115,14 @@ func (f *filtering) streams() (merge bool, err error) {
 	case f.q.Prefix != "":
 		few := true
 		low := streamKey(f.group, f.q.Prefix)
-		err := f.logs.each(low, behind(low), func(k, v []byte) bool {
+		err := f.logs.each(low, behind(low), func(k, v []byte) error {
 			if few = len(f.merged) < maxMerged; !few {
-				return false
+				return store.ErrStop
 			}
 			if s, ok := decodeStream(v); ok {
 				add(string(k[10:]), s)
 			}
-			return true
+			return nil
 		})
 		if !few {
 			f.merged = nil
@@ -153,29 +150,29 @@ func (f *filtering) name(stream uint64) (string, error) {
 	return name, nil
 }
 
-// match adds an event if it matches; false ends the call before it.
-func (f *filtering) match(p position, e stored) (goOn bool, err error) {
+// match adds an event if it matches; store.ErrStop ends the call before it.
+func (f *filtering) match(p position, e stored) error {
 	if f.scanned == maxScanned || f.bytes > maxScannedBytes {
 		f.at, f.more = p, true
-		return false, nil
+		return store.ErrStop
 	}
 	f.scanned++
 	f.bytes += len(e.message) * f.cost
 	name, err := f.name(e.stream)
 	if err != nil || name == "" {
-		return err == nil, err
+		return err
 	}
 	event := e.found(f.group, p)
 	if f.q.Pattern != nil && !f.q.Pattern.Match(event.Message) {
-		return true, nil
+		return nil
 	}
 	if !f.size.fits(len(event.Message)) {
 		f.at, f.more = p, true
-		return false, nil
+		return store.ErrStop
 	}
 	event.Stream = name
 	f.found = append(f.found, event)
-	return true, nil
+	return nil
 }
 
 // scan reads the whole group.
@@ -183,17 +180,13 @@ func (f *filtering) scan(low, high position) error {
 	if !low.less(high) {
 		return nil
 	}
-	var failed error
-	err := f.logs.each(eventKey(f.group, low), eventKey(f.group, high), func(k, v []byte) bool {
+	return f.logs.each(eventKey(f.group, low), eventKey(f.group, high), func(k, v []byte) error {
 		e, ok := decodeStored(v)
 		if !ok {
-			return true
+			return nil
 		}
-		var goOn bool
-		goOn, failed = f.match(position{number(k, 1), number(k, 2)}, e)
-		return goOn
+		return f.match(position{number(k, 1), number(k, 2)}, e)
 	})
-	return errors.Join(failed, err)
 }
 
 // cursor iterates over the index of a stream, in steps that double.
@@ -219,13 +212,7 @@ func (f *filtering) merge(low, high position) error {
 		if len(batch) == 0 {
 			return nil
 		}
-		goOn := true
-		var failed error
-		err = f.logs.read(f.group, batch, func(p position, e stored) bool {
-			goOn, failed = f.match(p, e)
-			return goOn
-		})
-		if err = errors.Join(failed, err); err != nil || !goOn || f.more {
+		if err = f.logs.read(f.group, batch, f.match); err != nil || f.more {
 			return err
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/store"
 )
 
 // Group is a log group.
@@ -90,9 +91,9 @@ func (l *Logs) deleteGroup(group arn.ARN) error {
 		return err
 	}
 	var b mutation.Batch
-	err = l.each(key(kindBucket, g.id), key(kindBucket, g.id+1), func(k, _ []byte) bool {
+	err = l.each(key(kindBucket, g.id), key(kindBucket, g.id+1), func(k, _ []byte) error {
 		b.Delete(key(kindOldest, number(k, 1), g.id))
-		return true
+		return nil
 	})
 	if err != nil {
 		return err
@@ -231,16 +232,15 @@ func (l *Logs) Groups(f GroupFilter, p Page) (found []Group, next string, err er
 		low = append(low, 0)
 	}
 	at, looked := "", 0
-	var failed error
-	err = l.each(low, behind(append(bytes.Clone(all), f.Prefix...)), func(k, v []byte) bool {
+	err = l.each(low, behind(append(bytes.Clone(all), f.Prefix...)), func(k, v []byte) error {
 		if len(found) == p.Limit || looked == maxLooked {
 			next = at
-			return false
+			return store.ErrStop
 		}
 		at = string(k[len(all):])
 		looked++
 		if f.Name != nil && !f.Name(at) {
-			return true
+			return nil
 		}
 		g, _ := decodeGroup(v)
 		d := g.read()
@@ -248,20 +248,20 @@ func (l *Logs) Groups(f GroupFilter, p Page) (found []Group, next string, err er
 			d.Class = standard
 		}
 		if f.Class != "" && d.Class != f.Class || f.Tags != nil && !f.Tags(d.Tags) {
-			return true
+			return nil
 		}
 		t, err := l.totals(g.id)
 		if errors.Is(err, ErrNoGroup) { // removed meanwhile
-			return true
+			return nil
 		}
-		if failed = err; err != nil {
-			return false
+		if err != nil {
+			return err
 		}
 		found = append(found, Group{
 			ARN: groupOf(k), Created: g.created, Retention: int(t.retention), StoredBytes: t.stored(),
 			Class: d.Class, Protected: d.Protected, Tags: d.Tags,
 		})
-		return true
+		return nil
 	})
-	return found, next, errors.Join(failed, err)
+	return found, next, err
 }

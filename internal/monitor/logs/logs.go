@@ -69,10 +69,10 @@ func (l *Logs) load() (err error) {
 		return err
 	}
 	l.shard.Meta.Now = max(l.shard.Meta.Now, int64(latest))
-	err = l.each(key(kindTotals), behind(key(kindTotals)), func(_, v []byte) bool {
+	err = l.each(key(kindTotals), behind(key(kindTotals)), func(_, v []byte) error {
 		t, _ := decodeTotals(v)
 		l.disk.Add(t.disk())
-		return true
+		return nil
 	})
 	if err != nil {
 		return err
@@ -173,21 +173,12 @@ func (l *Logs) stream(group uint64, name string) (s streamRecord, err error) {
 	return s, nil
 }
 
-// each calls f with the keys of a range until f returns false.
-func (l *Logs) each(lower, upper []byte, f func(k, v []byte) bool) error {
+// each calls f with the keys of a range, until f returns an error; it is store.Each.
+func (l *Logs) each(lower, upper []byte, f func(k, v []byte) error) error {
 	return store.Each(l.reader, keyspace.Span{Lower: lower, Upper: upper}, f)
 }
 
 // eachDown is each in descending order.
-func (l *Logs) eachDown(lower, upper []byte, f func(k, v []byte) bool) error {
-	it, err := l.reader.Iter(lower, upper)
-	if err != nil {
-		return err
-	}
-	for it.Prev() {
-		if !f(it.Key(), it.Value()) {
-			break
-		}
-	}
-	return it.Close()
+func (l *Logs) eachDown(lower, upper []byte, f func(k, v []byte) error) error {
+	return store.EachDown(l.reader, keyspace.Span{Lower: lower, Upper: upper}, f)
 }

@@ -345,9 +345,9 @@ func TestPutRejects(t *testing.T) {
 // kept counts the keys of a kind.
 func kept(t testing.TB, l *Logs, kind byte) (n int) {
 	t.Helper()
-	check(t, l.each(key(kind), behind(key(kind)), func(_, _ []byte) bool {
+	check(t, l.each(key(kind), behind(key(kind)), func(_, _ []byte) error {
 		n++
-		return true
+		return nil
 	}))
 	return n
 }

@@ -1,7 +1,6 @@
 package logs
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -134,16 +133,16 @@ func (l *Logs) forward(group, stream uint64, at, low, high position, limit int) 
 		if places, reached, done, err = l.index(group, stream, at, high, min(chunk, limit-size.events+1)); err != nil {
 			return nil, before, behind, err
 		}
-		err = l.read(group, places, func(p position, e stored) bool {
+		err = l.read(group, places, func(p position, e stored) error {
 			if full = !size.fits(len(e.message)); full {
-				return false
+				return store.ErrStop
 			}
 			if len(found) == 0 {
 				before = p
 			}
 			found = append(found, e.found(group, p))
 			behind = p.next()
-			return true
+			return nil
 		})
 		if err != nil {
 			return nil, before, behind, err
@@ -176,9 +175,9 @@ func (l *Logs) backward(group, stream uint64, at, low, high position, limit int)
 		// They come in the order of the keys, but are needed from the end.
 		batch := make([]Found, 0, len(places))
 		taken := make([]position, 0, len(places))
-		err = l.read(group, places, func(p position, e stored) bool {
+		err = l.read(group, places, func(p position, e stored) error {
 			batch, taken = append(batch, e.found(group, p)), append(taken, p)
-			return true
+			return nil
 		})
 		if err != nil {
 			return nil, before, behind, err
@@ -256,20 +255,20 @@ func (l *Logs) indexDown(group, stream uint64, low, at position, limit int) (pla
 		}
 		var next []byte // where to continue; nil: at the end
 		more := false
-		err := l.eachDown(lower, upper, func(k, _ []byte) bool {
+		err := l.eachDown(lower, upper, func(k, _ []byte) error {
 			h, whose := number(k, 1), number(k, 2)
 			switch {
 			case whose == stream:
 				p := position{number(k, 3), number(k, 4)}
 				if p.less(low) {
-					return false
+					return store.ErrStop
 				}
 				if len(places) == limit {
 					more = true
-					return false
+					return store.ErrStop
 				}
 				places, reached = append(places, p), p
-				return true
+				return nil
 			case whose > stream:
 				next = key(kindIndex, group, h, stream+1)
 			default:
@@ -279,7 +278,7 @@ func (l *Logs) indexDown(group, stream uint64, low, at position, limit int) (pla
 			if whose < stream {
 				reached = position{time: h * hour}
 			}
-			return false
+			return store.ErrStop
 		})
 		if err != nil || more || next == nil {
 			return places, reached, err == nil && !more, err
@@ -289,24 +288,19 @@ func (l *Logs) indexDown(group, stream uint64, low, at position, limit int) (pla
 	return places, reached, false, nil
 }
 
-// read calls f with the events at positions, in the order of the group. Events removed
-// meanwhile are left out.
-func (l *Logs) read(group uint64, places []position, f func(p position, e stored) bool) error {
+// read calls f with the events at positions, in the order of the group, until f returns an error;
+// it is store.GetEach. Events removed meanwhile are left out.
+func (l *Logs) read(group uint64, places []position, f func(p position, e stored) error) error {
 	keys := make([][]byte, len(places))
 	for i, p := range places {
 		keys[i] = eventKey(group, p)
 	}
-	err := store.GetEach(l.reader, keys, func(i int, v []byte) error {
-		e, ok := decodeStored(v)
-		if ok && !f(places[i], e) {
-			return errEnough
+	return store.GetEach(l.reader, keys, func(i int, v []byte) error {
+		if e, ok := decodeStored(v); ok {
+			return f(places[i], e)
 		}
 		return nil
 	})
-	if errors.Is(err, errEnough) {
-		return nil
-	}
-	return err
 }
 
 func (e stored) found(group uint64, p position) Found {

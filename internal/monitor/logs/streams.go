@@ -8,6 +8,7 @@ import (
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/shard/kernel"
+	"godwit.dev/godwit/internal/store"
 )
 
 // Stream is a log stream. The times are epoch milliseconds; First, Last and
@@ -121,31 +122,30 @@ func (l *Logs) Streams(group arn.ARN, o StreamOrder, p Page) (found []Stream, ne
 		walk = l.eachDown
 	}
 	at, more := "", false
-	var failed error
-	err = walk(low, high, func(k, v []byte) bool {
+	err = walk(low, high, func(k, v []byte) error {
 		if len(found) == p.Limit {
 			more = true
-			return false
+			return store.ErrStop
 		}
 		name := string(k[10:])
 		if o.ByLast {
 			name = string(v)
-			if v, _, failed = l.reader.Get(nil, streamKey(g.id, name)); failed != nil {
-				return false
+			if v, _, err = l.reader.Get(nil, streamKey(g.id, name)); err != nil {
+				return err
 			}
 		}
 		s, ok := decodeStream(v)
 		if !ok { // removed meanwhile
-			return true
+			return nil
 		}
 		at = string(k[10:])
 		found = append(found, s.stream(name))
-		return true
+		return nil
 	})
 	if more {
 		next = at
 	}
-	return found, next, errors.Join(failed, err)
+	return found, next, err
 }
 
 func (s streamRecord) stream(name string) Stream {
@@ -215,9 +215,9 @@ type deletedStream struct {
 // left.
 func (l *Logs) sweepNext(s *deletedStream) (more bool, err error) {
 	if s.id == 0 {
-		err := l.each(key(kindDeleted), behind(key(kindDeleted)), func(k, _ []byte) bool {
+		err := l.each(key(kindDeleted), behind(key(kindDeleted)), func(k, _ []byte) error {
 			*s = deletedStream{group: number(k, 0), id: number(k, 1)}
-			return false
+			return store.ErrStop
 		})
 		if err != nil || s.id == 0 {
 			return false, err
@@ -237,12 +237,12 @@ func (l *Logs) sweepNext(s *deletedStream) (more bool, err error) {
 	}
 	var b mutation.Batch
 	gone := map[uint64]bucket{}
-	err = l.read(s.group, places, func(p position, e stored) bool {
+	err = l.read(s.group, places, func(p position, e stored) error {
 		n := gone[p.hour()]
 		n.add(bucket{uint64(len(e.message)), 1})
 		gone[p.hour()] = n
 		b.SingleDelete(eventKey(s.group, p))
-		return true
+		return nil
 	})
 	if err != nil {
 		return false, err

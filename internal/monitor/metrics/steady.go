@@ -7,7 +7,9 @@ import (
 	"strings"
 	"sync"
 
+	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/store"
 )
 
 // A resource whose values are the same in each minute has them written once: as a steady
@@ -274,23 +276,20 @@ func (s *Store) steadyRuns(m Metric, unit string, from, to int64) (runs []steady
 		}
 	}
 	low := r.key(kindClosed)
-	it, err := s.reader.Iter(low, binary.BigEndian.AppendUint32(slices.Clone(low), uint32(to)))
-	if err != nil {
-		return nil, err
-	}
-	for it.Prev() {
-		key, value := it.Key(), it.Value()
+	span := keyspace.Span{Lower: low, Upper: binary.BigEndian.AppendUint32(slices.Clone(low), uint32(to))}
+	err = store.EachDown(s.reader, span, func(key, value []byte) error {
 		if len(value) < 4 {
-			continue
+			return nil
 		}
 		last := int64(binary.BigEndian.Uint32(value))
 		if last < from {
-			break
+			return store.ErrStop
 		}
 		add(int64(binary.BigEndian.Uint32(key[len(key)-4:])), last+1, value[4:])
-	}
+		return nil
+	})
 	slices.Reverse(runs)
-	return runs, it.Close()
+	return runs, err
 }
 
 func (s *Store) inLayouts(name, unit string) bool {

@@ -92,15 +92,9 @@ var ErrMember = errors.New("the data is a node's of a cluster")
 // RefuseMember refuses a store that is a replica of a cluster's log, with ErrMember: a separate
 // change would be lost, or make it diverge from the other nodes.
 func RefuseMember(st store.Store) error {
-	member := false
-	err := store.Each(st, keyspace.Prefix([]byte{keyspace.ClusterSpace, keyspace.ClusterFences}), func(_, _ []byte) bool {
-		member = true
-		return false
-	})
-	if member {
+	return store.Each(st, keyspace.Prefix([]byte{keyspace.ClusterSpace, keyspace.ClusterFences}), func(_, _ []byte) error {
 		return ErrMember
-	}
-	return err
+	})
 }
 
 // Describe says in a log line which record has a key.

@@ -2,7 +2,6 @@ package backlog
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"time"
 
@@ -232,21 +231,18 @@ func (e *Backlogs) pendingDeliveries(sh *Shard, qs *queues.Queue, from DeliveryP
 		if from.Stage > stage || until < stage || err != nil || more != nil {
 			return
 		}
-		var failed error
-		failure := store.Each(e.Store, span, func(key, value []byte) bool {
+		err = store.Each(e.Store, span, func(key, value []byte) error {
 			p, err := peek(key, value)
-			if _, leased := qs.Machine.Leased(p.Sequence); err == nil && !leased {
-				if len(infos) == limit {
-					a, b := place(p)
-					more = &DeliveryPlace{stage, a, b}
-					return false
-				}
-				err = add(p, false)
+			if _, leased := qs.Machine.Leased(p.Sequence); err != nil || leased {
+				return err
 			}
-			failed = err
-			return err == nil
+			if len(infos) == limit {
+				a, b := place(p)
+				more = &DeliveryPlace{stage, a, b}
+				return store.ErrStop
+			}
+			return add(p, false)
 		})
-		err = cmp.Or(failed, failure)
 	}
 	// at is where to begin in a stage: at its first delivery, or where the last page ended.
 	at := func(stage DeliveryStage) (a, b uint64) {

@@ -2,7 +2,6 @@ package backlog
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"strconv"
@@ -157,7 +156,7 @@ func (e *Backlogs) oldest(sh *Shard, qs *queues.Queue, low uint64) (sent int64, 
 		if lane == layout.MainLane {
 			from = low
 		}
-		err := store.Each(e.Store, keys.Lane(lane, from), func(key, value []byte) bool {
+		err := store.Each(e.Store, keys.Lane(lane, from), func(key, value []byte) error {
 			at, ok := message.RecordSent(value)
 			if ok && (sent == 0 || at < sent) {
 				sent = at
@@ -165,26 +164,27 @@ func (e *Backlogs) oldest(sh *Shard, qs *queues.Queue, low uint64) (sent int64, 
 			if lane == layout.MainLane {
 				next = layout.KeySequence(key)
 			}
-			return false
+			return store.ErrStop
 		})
 		if err != nil {
 			return 0, low, err
 		}
 	}
-	var failed error
-	err = store.Each(e.Store, keys.ListedFrom(0), func(key, value []byte) bool {
-		var record []byte
+	err = store.Each(e.Store, keys.ListedFrom(0), func(key, value []byte) error {
 		listing, err := layout.DecodeListing(value)
-		if failed = err; failed != nil {
-			return false
+		if err != nil {
+			return err
 		}
-		record, _, failed = e.Store.Get(nil, keys.Record(listing.Lane, layout.KeySequence(key)))
+		record, _, err := e.Store.Get(nil, keys.Record(listing.Lane, layout.KeySequence(key)))
+		if err != nil {
+			return err
+		}
 		if at, ok := message.RecordSent(record); ok && (sent == 0 || at < sent) {
 			sent = at
 		}
-		return false
+		return store.ErrStop
 	})
-	return sent, next, cmp.Or(failed, err)
+	return sent, next, err
 }
 
 // withBacklog runs f under the lock of a subscription's shard, and returns once everything that
@@ -254,16 +254,15 @@ func (e *Backlogs) RetryAllNow(ctx context.Context, sub arn.ARN) (n int, err err
 			}
 			var found []layout.State
 			var values [][]byte
-			var failed error
 			seen := 0
-			err := store.Each(e.Store, span, func(key, value []byte) bool {
-				var p layout.State
-				if p, failed = layout.DecodeState(key, value); failed != nil {
-					return false
+			err := store.Each(e.Store, span, func(key, value []byte) error {
+				p, err := layout.DecodeState(key, value)
+				if err != nil {
+					return err
 				}
 				if seen++; seen > operatorStep {
 					more = true
-					return false
+					return store.ErrStop
 				}
 				if p.Due > now && p.Received <= began { // else it was attempted since
 					found = append(found, p)
@@ -273,9 +272,9 @@ func (e *Backlogs) RetryAllNow(ctx context.Context, sub arn.ARN) (n int, err err
 				}
 				p.Sequence++
 				last = p
-				return true
+				return nil
 			})
-			if err := cmp.Or(failed, err); err != nil {
+			if err != nil {
 				return err
 			}
 			for i, p := range found {
@@ -322,30 +321,29 @@ func (e *Backlogs) Next(ctx context.Context, w *Waiting) (ids []string, err erro
 				peek = layout.DecodeState
 			}
 			seen := 0
-			var failed error
-			err := store.Each(e.Store, span, func(key, value []byte) bool {
-				var p layout.State
-				if p, failed = peek(key, value); failed != nil {
-					return false
+			err := store.Each(e.Store, span, func(key, value []byte) error {
+				p, err := peek(key, value)
+				if err != nil {
+					return err
 				}
 				if w.fresh && !fifo && p.Sequence >= w.below {
-					return false
+					return store.ErrStop
 				}
 				if seen++; seen > operatorStep {
 					more = true
-					return false
+					return store.ErrStop
 				}
 				if _, leased := qs.Machine.Leased(p.Sequence); !leased && p.Sequence < w.below {
 					ids = append(ids, DeliveryID{p.Lane, p.Sequence}.String())
 				}
 				p.Sequence++
 				w.last = p
-				return true
+				return nil
 			})
 			if !more && !w.fresh {
 				more, w.fresh, w.last = true, true, layout.State{}
 			}
-			return cmp.Or(failed, err)
+			return err
 		})
 		if err == nil {
 			err = ctx.Err()

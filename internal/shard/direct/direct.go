@@ -5,7 +5,6 @@
 package direct
 
 import (
-	"cmp"
 	"context"
 	"errors"
 
@@ -75,12 +74,7 @@ type lifecycle struct {
 // Load reads the backlogs and their counters.
 func (l lifecycle) Load() error {
 	sh := l.sh
-	var bad error
-	err := store.Each(sh.module.Store, keyspace.Prefix(keyspace.Shard(sh.ID, keyspace.Directs)), func(key, value []byte) bool {
-		bad = sh.load(key, value)
-		return bad == nil
-	})
-	return cmp.Or(bad, err)
+	return store.Each(sh.module.Store, keyspace.Prefix(keyspace.Shard(sh.ID, keyspace.Directs)), sh.load)
 }
 
 func (sh *shard) load(key, value []byte) error {

@@ -1,7 +1,6 @@
 package functions
 
 import (
-	"cmp"
 	"context"
 	"encoding/binary"
 
@@ -80,9 +79,9 @@ func (e *Functions) code(ctx context.Context, sh *Shard, c function.Code) ([]byt
 	}
 	sh.View(sh.FlushAppended)
 	zip := make([]byte, 0, c.Size)
-	err := store.Each(e.Store, keyspace.Prefix(uploadPrefix(sh.ID, c.Upload)), func(_, value []byte) bool {
+	err := store.Each(e.Store, keyspace.Prefix(uploadPrefix(sh.ID, c.Upload)), func(_, value []byte) error {
 		zip = append(zip, value...)
-		return true
+		return nil
 	})
 	if err != nil {
 		return nil, err
@@ -96,12 +95,7 @@ func (e *Functions) code(ctx context.Context, sh *Shard, c function.Code) ([]byt
 // loadFunctions reads the catalog of functions, and removes code without a version.
 func (sh *Shard) loadFunctions() error {
 	for _, prefix := range function.Prefixes(sh.ID) {
-		var failed error
-		err := store.Each(sh.module.Store, keyspace.Prefix(prefix), func(key, value []byte) bool {
-			failed = sh.Functions.Load(key, value)
-			return failed == nil
-		})
-		if err := cmp.Or(failed, err); err != nil {
+		if err := store.Each(sh.module.Store, keyspace.Prefix(prefix), sh.Functions.Load); err != nil {
 			return err
 		}
 	}

@@ -115,9 +115,9 @@ func countUploads(t *testing.T, e *shard.Engine, fn arn.ARN) int {
 	})
 	names := map[string]bool{}
 	prefix := functions.CodePrefix(sh.ID)
-	err := store.Each(e.Store, keyspace.Prefix(prefix), func(key, _ []byte) bool {
+	err := store.Each(e.Store, keyspace.Prefix(prefix), func(key, _ []byte) error {
 		names[string(key[len(prefix):len(prefix)+8])] = true
-		return true
+		return nil
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -205,12 +205,7 @@ func (sh *Shard) completeMappings() {
 
 // loadMappings reads the event-source mappings of the shard.
 func (sh *Shard) loadMappings() error {
-	var failed error
-	err := store.Each(sh.module.Store, keyspace.Prefix(mapping.Prefix(sh.ID)), func(key, value []byte) bool {
-		failed = sh.mappings.Load(key, value)
-		return failed == nil
-	})
-	if err := cmp.Or(failed, err); err != nil {
+	if err := store.Each(sh.module.Store, keyspace.Prefix(mapping.Prefix(sh.ID)), sh.mappings.Load); err != nil {
 		return fmt.Errorf("event-source mappings: %w", err)
 	}
 	return nil

@@ -109,15 +109,13 @@ var errRecord = errors.New("identity: a record cannot be read")
 // Load implements kernel.Lifecycle. An unreadable record is an error: without it an identity, and
 // the permissions it is denied, would be taken for deleted.
 func (m *Module) Load() error {
-	reader := m.shard.Log.Reader()
-	var bad error
-	err := store.Each(reader, keyspace.Prefix([]byte{keyspace.IdentitySpace}), func(k, value []byte) bool {
-		if bad = m.load(k, value); bad != nil {
-			bad = fmt.Errorf("%q: %w", k, bad)
+	err := store.Each(m.shard.Log.Reader(), keyspace.Prefix([]byte{keyspace.IdentitySpace}), func(k, value []byte) error {
+		if err := m.load(k, value); err != nil {
+			return fmt.Errorf("%q: %w", k, err)
 		}
-		return bad == nil
+		return nil
 	})
-	if err = errors.Join(err, bad); err != nil {
+	if err != nil {
 		return fmt.Errorf("identities cannot be read: %w", err)
 	}
 	return nil

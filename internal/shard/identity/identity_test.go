@@ -174,9 +174,9 @@ func TestRestart(t *testing.T) {
 
 func each(t *testing.T, st store.Store, f func(k, value []byte)) {
 	t.Helper()
-	err := store.Each(st, keyspace.Prefix([]byte{keyspace.IdentitySpace}), func(k, value []byte) bool {
+	err := store.Each(st, keyspace.Prefix([]byte{keyspace.IdentitySpace}), func(k, value []byte) error {
 		f(k, value)
-		return true
+		return nil
 	})
 	if err != nil {
 		t.Fatal(err)

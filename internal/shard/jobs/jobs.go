@@ -7,7 +7,6 @@ package jobs
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -141,19 +140,16 @@ func (m *Module) put(j *running) { m.shard.Batch.Set(key(j.ID), encode(&j.Job, m
 
 // Load implements kernel.Lifecycle.
 func (m *Module) Load() error {
-	var bad error
-	err := store.Each(m.shard.Log.Reader(), keyspace.Prefix([]byte{keyspace.JobSpace}), func(k, value []byte) bool {
-		j := &running{}
-		if j.Job, bad = open(k, value, m.sealer); bad != nil {
-			bad = fmt.Errorf("%q: %w", k, bad)
-			return false
+	err := store.Each(m.shard.Log.Reader(), keyspace.Prefix([]byte{keyspace.JobSpace}), func(k, value []byte) error {
+		job, err := open(k, value, m.sealer)
+		if err != nil {
+			return fmt.Errorf("%q: %w", k, err)
 		}
-		j.again = len(j.Doing) > 0
-		m.jobs = append(m.jobs, j)
-		return true
+		m.jobs = append(m.jobs, &running{Job: job, again: len(job.Doing) > 0})
+		return nil
 	})
 	slices.SortStableFunc(m.jobs, func(a, b *running) int { return cmp.Compare(a.Created, b.Created) })
-	return errors.Join(err, bad)
+	return err
 }
 
 // Close implements kernel.Lifecycle.

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"crypto/rand"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -66,15 +65,14 @@ func New(k *kernel.Kernel, sealing *seal.Keys) *Module {
 // its key could be deleted, or be configured to have no key.
 func (m *Module) Load() error {
 	r := m.shard.Log.Reader()
-	var unreadable error
-	err := store.Each(r, keyspace.Prefix([]byte{keyspace.KeySpace}), func(key, value []byte) bool {
+	err := store.Each(r, keyspace.Prefix([]byte{keyspace.KeySpace}), func(key, value []byte) error {
 		if err := m.load(key[1], value); err != nil {
-			unreadable = fmt.Errorf("%w: %q", err, key)
+			return fmt.Errorf("%w: %q", err, key)
 		}
-		return unreadable == nil
+		return nil
 	})
 	m.reckon()
-	return errors.Join(err, unreadable)
+	return err
 }
 
 func (m *Module) load(kind byte, value []byte) error {

@@ -236,24 +236,19 @@ func (e *Platforms) ListEndpoints(ctx context.Context, app arn.ARN, after string
 		if id, err := uuid.Parse(after); err == nil {
 			span.Lower = append(append(bytes.Clone(prefix), id[:]...), 0)
 		}
-		var failed error
-		err = store.Each(e.Store, span, func(key, value []byte) bool {
+		return store.Each(e.Store, span, func(key, value []byte) error {
 			if more = len(page) == limit; more {
-				return false
+				return store.ErrStop
 			}
 			var id uuid.UUID
 			copy(id[:], key[len(prefix):])
-			var record *platform.Endpoint
-			if record, failed = platform.DecodeEndpoint(value); failed != nil {
-				return false
+			record, err := platform.DecodeEndpoint(value)
+			if err != nil {
+				return err
 			}
 			page = append(page, Endpoint{of.arn.PlatformEndpoint(id.String()), id.String(), record.Shown()})
-			return true
+			return nil
 		})
-		if failed != nil {
-			return failed
-		}
-		return err
 	})
 	return page, more, err
 }

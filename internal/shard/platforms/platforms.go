@@ -92,15 +92,7 @@ type lifecycle struct {
 // Load implements kernel.Lifecycle.
 func (l lifecycle) Load() error {
 	sh := l.sh
-	var failed error
-	err := store.Each(sh.module.Store, keyspace.Prefix(sh.key(keyspace.PlatformApplications)), func(key, value []byte) bool {
-		failed = sh.load(key, value)
-		return failed == nil
-	})
-	if failed != nil {
-		return failed
-	}
-	return err
+	return store.Each(sh.module.Store, keyspace.Prefix(sh.key(keyspace.PlatformApplications)), sh.load)
 }
 
 func (sh *Shard) load(key, value []byte) error {

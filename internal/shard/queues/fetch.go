@@ -62,7 +62,12 @@ func (r *atomicReader) Get(key []byte) ([]byte, bool, error) { return r.module.S
 
 // Scan walks a span until f returns false.
 func (r *atomicReader) Scan(span layout.Span, f func(key, value []byte) bool) error {
-	return store.Each(r.module.Store, span, f)
+	return store.Each(r.module.Store, span, func(key, value []byte) error {
+		if !f(key, value) {
+			return store.ErrStop
+		}
+		return nil
+	})
 }
 
 // Flush appends the command's batch so far, with the queue's counters, and makes it visible in

@@ -5,7 +5,6 @@ package queues
 
 import (
 	"bytes"
-	"cmp"
 	"sync/atomic"
 
 	"godwit.dev/godwit/internal/arn"
@@ -128,16 +127,16 @@ func (l lifecycle) Load() error {
 		}
 	}
 	sh.Counters = map[layout.Incarnation][]byte{}
-	var failed error
-	err := store.Each(sh.module.Store, layout.AllCounters(sh.ID), func(key, value []byte) bool {
-		var k keyspace.Key
-		if k, failed = keyspace.ParseAs(keyspace.KindCounters, key); failed == nil {
-			inc, _ := k.Number(keyspace.PartIncarnation)
-			sh.Counters[layout.Incarnation(inc)] = bytes.Clone(value)
+	err := store.Each(sh.module.Store, layout.AllCounters(sh.ID), func(key, value []byte) error {
+		k, err := keyspace.ParseAs(keyspace.KindCounters, key)
+		if err != nil {
+			return err
 		}
-		return failed == nil
+		inc, _ := k.Number(keyspace.PartIncarnation)
+		sh.Counters[layout.Incarnation(inc)] = bytes.Clone(value)
+		return nil
 	})
-	if err = cmp.Or(failed, err); err != nil {
+	if err != nil {
 		return err
 	}
 	return sh.loadQueues()

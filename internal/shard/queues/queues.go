@@ -362,23 +362,21 @@ func (sh *Shard) ForgetBacklog(inc layout.Incarnation) bool {
 }
 
 func (sh *Shard) loadQueues() error {
-	var failed error
 	prefix := catalogPrefix(sh.ID, "", "")[:3]
-	err := store.Each(sh.module.Store, keyspace.Prefix(prefix), func(key, value []byte) bool {
-		var k keyspace.Key
-		if k, failed = keyspace.ParseAs(keyspace.KindQueue, key); failed != nil {
-			return false
+	return store.Each(sh.module.Store, keyspace.Prefix(prefix), func(key, value []byte) error {
+		k, err := keyspace.ParseAs(keyspace.KindQueue, key)
+		if err != nil {
+			return err
 		}
 		account, region, name := k.Named()
 		a := arn.Queue(region, account, name)
-		var record *QueueRecord
-		if record, failed = DecodeQueueRecord(value); failed != nil {
-			return false
+		record, err := DecodeQueueRecord(value)
+		if err != nil {
+			return err
 		}
 		cfg, err := attribute.Config(record.Attributes)
 		if err != nil {
-			failed = fmt.Errorf("queue %s: %w", a, err)
-			return false
+			return fmt.Errorf("queue %s: %w", a, err)
 		}
 		qs, policyRead := sh.queueOf(a, record, cfg)
 		if !policyRead {
@@ -386,14 +384,16 @@ func (sh *Shard) loadQueues() error {
 		}
 		sh.linkDeadLetter(a, arn.ARN{}, cfg.DeadLetter)
 		sh.module.Accounts.Of(a.Account).LoadQueue()
-		if failed = sh.LoadMachine(qs); failed == nil && qs.Machine.Hibernate() {
+		if err := sh.LoadMachine(qs); err != nil {
+			return err
+		}
+		if qs.Machine.Hibernate() {
 			sh.keepParked(qs, value)
 		} else {
 			sh.loaded[a] = qs
 		}
-		return failed == nil
+		return nil
 	})
-	return cmp.Or(failed, err)
 }
 
 // LoadMachine loads the counters and leases of a queue. It fails if there are no counters or

@@ -71,13 +71,13 @@ func keyOf(id [16]byte) []byte { return append(bytes.Clone(signingPrefix), id[:]
 
 func (e *Keys) read() (map[[16]byte][]byte, error) {
 	keys := map[[16]byte][]byte{}
-	err := store.Each(e.kernel.Store, keyspace.Prefix(signingPrefix), func(key, value []byte) bool {
+	err := store.Each(e.kernel.Store, keyspace.Prefix(signingPrefix), func(key, value []byte) error {
 		var id [16]byte
 		if len(key) == len(signingPrefix)+len(id) {
 			copy(id[:], key[len(signingPrefix):])
 			keys[id] = bytes.Clone(value)
 		}
-		return true
+		return nil
 	})
 	return keys, err
 }

@@ -89,18 +89,16 @@ func key(name string) []byte {
 // Load implements kernel.Lifecycle.
 func (m *Module) Load() error {
 	all := map[string]*kept{}
-	var bad error
-	err := store.Each(m.shard.Log.Reader(), keyspace.Prefix([]byte{keyspace.SourceSpace}), func(k, value []byte) bool {
+	err := store.Each(m.shard.Log.Reader(), keyspace.Prefix([]byte{keyspace.SourceSpace}), func(k, value []byte) error {
 		r, err := decode(value)
 		if err != nil {
-			bad = fmt.Errorf("%q: %w", k, err)
-			return false
+			return fmt.Errorf("%q: %w", k, err)
 		}
 		all[r.Name] = m.open(k, &r)
-		return true
+		return nil
 	})
 	m.all.Store(&all)
-	return errors.Join(err, bad)
+	return err
 }
 
 // open prepares a source for use. One whose secrets cannot be opened is kept, but accepts

@@ -10,6 +10,7 @@ import (
 	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/shard/kernel"
 	"godwit.dev/godwit/internal/stack"
+	"godwit.dev/godwit/internal/store"
 )
 
 // View is a stack with its resources, in the order of their logical ids.
@@ -357,19 +358,18 @@ func (m *Module) Events(account, region, name string, before uint64, limit int) 
 		if before != 0 {
 			last = min(last, before-1)
 		}
-		it, err := m.shard.Log.Reader().Iter(key(keyspace.StackEvents, e.id), numbered(keyspace.StackEvents, e.id, last+1))
-		if err != nil {
-			return err
-		}
-		for len(page) < limit && it.Prev() {
+		span := keyspace.Span{Lower: key(keyspace.StackEvents, e.id), Upper: numbered(keyspace.StackEvents, e.id, last+1)}
+		return store.EachDown(m.shard.Log.Reader(), span, func(key, value []byte) error {
+			if len(page) == limit {
+				return store.ErrStop
+			}
 			var event stack.Event
-			if err := m.open(it.Key(), it.Value(), &event); err != nil {
-				_ = it.Close()
+			if err := m.open(key, value, &event); err != nil {
 				return err
 			}
 			page = append(page, event)
-		}
-		return it.Close()
+			return nil
+		})
 	})
 	return page, s, err
 }

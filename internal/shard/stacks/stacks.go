@@ -7,7 +7,6 @@ package stacks
 
 import (
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -122,14 +121,12 @@ func (m *Module) Load() error {
 	m.byID, m.byName, m.stores = map[stackID]*entry{}, map[scope]*entry{}, map[stackID]*entry{}
 	reader := m.shard.Log.Reader()
 	each := func(tag byte, f func(k, value []byte) error) error {
-		var bad error
-		err := store.Each(reader, keyspace.Prefix([]byte{keyspace.StackSpace, tag}), func(k, value []byte) bool {
-			if bad = f(k, value); bad != nil {
-				bad = fmt.Errorf("%q: %w", k, bad)
+		return store.Each(reader, keyspace.Prefix([]byte{keyspace.StackSpace, tag}), func(k, value []byte) error {
+			if err := f(k, value); err != nil {
+				return fmt.Errorf("%q: %w", k, err)
 			}
-			return bad == nil
+			return nil
 		})
-		return errors.Join(err, bad)
 	}
 	err := each(keyspace.StackRecords, func(k, value []byte) error {
 		e := &entry{id: stackID(k[2:]), changes: map[stackID]*ChangeSet{}}

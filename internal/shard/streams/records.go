@@ -280,14 +280,14 @@ func (m *Module) form(s *stream.Stream, from, to uint64) (*formed, error) {
 	b := &formed{Batch: stream.Batch{ID: uuid.NewString(), From: from, Version: s.Version}}
 	err := store.Each(m.reader, keyspace.Span{
 		Lower: numberKey(keyspace.FirehoseChunks, s.Number, from), Upper: numberKey(keyspace.FirehoseChunks, s.Number, to),
-	}, func(key, value []byte) bool {
+	}, func(key, value []byte) error {
 		c, err := stream.DecodeChunk(value)
 		if err != nil { // its records may be readable
 			c = stream.Chunk{Arrival: s.Created.UnixMilli()}
 		}
 		if m.enough(b.sum, size) {
 			b.behind = c.Arrival
-			return false
+			return store.ErrStop
 		}
 		if b.To == 0 {
 			b.Oldest = c.Arrival
@@ -296,7 +296,7 @@ func (m *Module) form(s *stream.Stream, from, to uint64) (*formed, error) {
 		b.Records += int64(c.Records)
 		b.Bytes += int64(c.Bytes)
 		b.sum.add(&c)
-		return true
+		return nil
 	})
 	if b.To == 0 { // their records are missing
 		b.To, b.Oldest = to-1, s.Created.UnixMilli()
@@ -315,11 +315,10 @@ func (m *Module) Read(s *stream.Stream, b *stream.Batch, f func(arrival int64, r
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, arrivals.Close()) }()
-	var failed error
 	more := arrivals.Next()
 	err = store.Each(m.reader, keyspace.Span{
 		Lower: numberKey(keyspace.FirehoseRecords, s.Number, b.From), Upper: numberKey(keyspace.FirehoseRecords, s.Number, b.To+1),
-	}, func(key, value []byte) bool {
+	}, func(key, value []byte) error {
 		arrival := b.Oldest
 		number := numberOf(key, 1)
 		for more && numberOf(arrivals.Key(), 1) < number { // their records are lost
@@ -336,12 +335,11 @@ func (m *Module) Read(s *stream.Stream, b *stream.Batch, f func(arrival int64, r
 		}
 		if openErr != nil {
 			unreadable++
-			return true
+			return nil
 		}
-		failed = f(arrival, records)
-		return failed == nil
+		return f(arrival, records)
 	})
-	return unreadable, errors.Join(failed, err)
+	return unreadable, err
 }
 
 // Save persists the progress of a batch's delivery.

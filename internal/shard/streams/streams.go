@@ -9,7 +9,6 @@ package streams
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -91,39 +90,35 @@ func New(k *kernel.Kernel, sealing *seal.Keys, o Options) *Module {
 // Load implements kernel.Lifecycle: it reads the streams and counts their records.
 func (m *Module) Load() error {
 	m.reader = m.shard.Log.Reader()
-	var unreadable error
 	numbers := map[uint64]*buffer{}
-	err := store.Each(m.reader, keyspace.Prefix([]byte{keyspace.FirehoseSpace, keyspace.DeliveryStreams}), func(key, value []byte) bool {
+	err := store.Each(m.reader, keyspace.Prefix([]byte{keyspace.FirehoseSpace, keyspace.DeliveryStreams}), func(key, value []byte) error {
 		s, err := stream.Decode(value)
 		if err != nil {
-			unreadable = fmt.Errorf("delivery stream %q: %w", key, err)
-			return false
+			return fmt.Errorf("delivery stream %q: %w", key, err)
 		}
 		numbers[s.Number] = m.add(s)
-		return true
+		return nil
 	})
-	if err := errors.Join(err, unreadable); err != nil {
+	if err != nil {
 		return err
 	}
-	err = store.Each(m.reader, keyspace.Prefix([]byte{keyspace.FirehoseSpace, keyspace.FirehoseBatches}), func(key, value []byte) bool {
+	err = store.Each(m.reader, keyspace.Prefix([]byte{keyspace.FirehoseSpace, keyspace.FirehoseBatches}), func(key, value []byte) error {
 		b, err := stream.DecodeBatch(value)
-		buf := numbers[numberOf(key, 0)]
-		switch {
-		case err != nil:
-			unreadable = fmt.Errorf("batch of a delivery stream %q: %w", key, err)
-			return false
-		case buf != nil:
+		if err != nil {
+			return fmt.Errorf("batch of a delivery stream %q: %w", key, err)
+		}
+		if buf := numbers[numberOf(key, 0)]; buf != nil {
 			buf.batch = b
 		}
-		return true
+		return nil
 	})
-	if err := errors.Join(err, unreadable); err != nil {
+	if err != nil {
 		return err
 	}
-	err = store.Each(m.reader, keyspace.Prefix([]byte{keyspace.FirehoseSpace, keyspace.FirehoseChunks}), func(key, value []byte) bool {
+	err = store.Each(m.reader, keyspace.Prefix([]byte{keyspace.FirehoseSpace, keyspace.FirehoseChunks}), func(key, value []byte) error {
 		buf, sequence := numbers[numberOf(key, 0)], numberOf(key, 1)
 		if buf == nil {
-			return true
+			return nil
 		}
 		c, err := stream.DecodeChunk(value)
 		if err != nil { // it is removed with its batch
@@ -140,7 +135,7 @@ func (m *Module) Load() error {
 		if buf.oldest == 0 && (buf.batch == nil || sequence > buf.batch.To) {
 			buf.oldest = c.Arrival
 		}
-		return true
+		return nil
 	})
 	for _, buf := range numbers {
 		m.schedule(buf)

@@ -517,9 +517,9 @@ func TestDamagedChunk(t *testing.T) {
 		put(t, m, "a", data)
 	}
 	var keysOfChunks [][]byte
-	if err := store.Each(disk, keyspace.Prefix([]byte{keyspace.FirehoseSpace, keyspace.FirehoseChunks}), func(key, _ []byte) bool {
+	if err := store.Each(disk, keyspace.Prefix([]byte{keyspace.FirehoseSpace, keyspace.FirehoseChunks}), func(key, _ []byte) error {
 		keysOfChunks = append(keysOfChunks, bytes.Clone(key))
-		return true
+		return nil
 	}); err != nil {
 		t.Fatal(err)
 	}

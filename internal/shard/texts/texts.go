@@ -6,7 +6,6 @@ package texts
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -69,14 +68,12 @@ func (m *Module) put(key []byte, v any) {
 // Load implements kernel.Lifecycle. An unreadable record is an error: without it a message could
 // be sent to a number that has opted out.
 func (m *Module) Load() error {
-	var bad error
-	err := store.Each(m.shard.Log.Reader(), keyspace.Prefix([]byte{keyspace.SMSSpace}), func(k, value []byte) bool {
-		if bad = m.load(k, value); bad != nil {
-			bad = fmt.Errorf("%q: %w", k, bad)
+	return store.Each(m.shard.Log.Reader(), keyspace.Prefix([]byte{keyspace.SMSSpace}), func(k, value []byte) error {
+		if err := m.load(k, value); err != nil {
+			return fmt.Errorf("%q: %w", k, err)
 		}
-		return bad == nil
+		return nil
 	})
-	return errors.Join(err, bad)
 }
 
 func (m *Module) load(k, value []byte) error {

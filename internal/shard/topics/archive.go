@@ -86,9 +86,9 @@ func (sh *Shard) policyChanged(t *topic.Topic, before time.Duration) {
 func (sh *Shard) loadArchives() error {
 	for t := range sh.Topics.Archives() {
 		s := sh.fifoState(t)
-		err := store.Each(sh.module.Store, keyspace.Prefix(archivePrefix(sh.ID, s.incarnation)), func(key, _ []byte) bool {
+		err := store.Each(sh.module.Store, keyspace.Prefix(archivePrefix(sh.ID, s.incarnation)), func(key, _ []byte) error {
 			s.oldest = archivePlaceOf(key).sent
-			return false
+			return store.ErrStop
 		})
 		if err != nil {
 			return err
@@ -134,9 +134,9 @@ func (sh *Shard) shorten(s *fifoState, cutoff int64) {
 	span := keyspace.Prefix(archivePrefix(sh.ID, s.incarnation))
 	from := archiveKey(sh.ID, s.incarnation, archivePlace{sent: cutoff})
 	s.oldest = 0
-	err := store.Each(sh.module.Store, layout.Span{Lower: from, Upper: span.Upper}, func(key, _ []byte) bool {
+	err := store.Each(sh.module.Store, layout.Span{Lower: from, Upper: span.Upper}, func(key, _ []byte) error {
 		s.oldest = archivePlaceOf(key).sent
-		return false
+		return store.ErrStop
 	})
 	if err != nil {
 		sh.module.Fatal(err)

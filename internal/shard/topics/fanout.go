@@ -1,7 +1,6 @@
 package topics
 
 import (
-	"cmp"
 	"encoding/binary"
 	"fmt"
 	"runtime"
@@ -242,21 +241,20 @@ func (sh *Shard) readAlreadyDelivered(n uint64) (map[uint64]struct{}, error) {
 
 // loadFanouts finds the fan-outs that the last process has not finished.
 func (sh *Shard) loadFanouts() error {
-	var failed error
-	err := store.Each(sh.module.Store, keyspace.Prefix(fanoutPrefix(sh.ID)), func(key, value []byte) bool {
-		var k keyspace.Key
-		if k, failed = keyspace.ParseAs(keyspace.KindFanout, key); failed != nil {
-			return false
+	return store.Each(sh.module.Store, keyspace.Prefix(fanoutPrefix(sh.ID)), func(key, value []byte) error {
+		k, err := keyspace.ParseAs(keyspace.KindFanout, key)
+		if err != nil {
+			return err
 		}
-		var f publication.Record
-		if f, failed = publication.Decode(value); failed == nil {
-			n, _ := k.Number(keyspace.PartCount)
-			sh.nextFan = n - 1
-			sh.addFanout(f.Topic)
+		f, err := publication.Decode(value)
+		if err != nil {
+			return err
 		}
-		return failed == nil
+		n, _ := k.Number(keyspace.PartCount)
+		sh.nextFan = n - 1
+		sh.addFanout(f.Topic)
+		return nil
 	})
-	return cmp.Or(failed, err)
 }
 
 // DecodeIncarnations reads the list of subscriptions that got a publication already.

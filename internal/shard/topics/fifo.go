@@ -1,7 +1,6 @@
 package topics
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
@@ -58,21 +57,19 @@ func sequenceKey(shard uint16, inc layout.Incarnation) []byte {
 
 // loadFIFOStates reads the states of FIFO topics.
 func (sh *Shard) loadFIFOStates() error {
-	var failed error
-	err := store.Each(sh.module.Store, keyspace.Prefix(sequencePrefix(sh.ID)), func(key, value []byte) bool {
-		var k keyspace.Key
-		if k, failed = keyspace.ParseAs(keyspace.KindTopicSequence, key); failed == nil && len(value) != 8 {
-			failed = fmt.Errorf("a FIFO topic has the unreadable record %q", key)
+	return store.Each(sh.module.Store, keyspace.Prefix(sequencePrefix(sh.ID)), func(key, value []byte) error {
+		k, err := keyspace.ParseAs(keyspace.KindTopicSequence, key)
+		if err != nil {
+			return err
 		}
-		if failed != nil {
-			return false
+		if len(value) != 8 {
+			return fmt.Errorf("a FIFO topic has the unreadable record %q", key)
 		}
 		n, _ := k.Number(keyspace.PartIncarnation)
 		inc := layout.Incarnation(n)
 		sh.fifoStates[inc] = &fifoState{incarnation: inc, next: binary.BigEndian.Uint64(value)}
-		return true
+		return nil
 	})
-	return cmp.Or(failed, err)
 }
 
 // dropFIFOState removes the state of a deleted topic. Its deduplication records expire by

@@ -253,27 +253,27 @@ func (sh *Shard) nextOfArchive(r *pendingReplay, sub *topic.Subscription) *archi
 	span.Lower = archiveKey(sh.ID, inc, r.next)
 	part := &archivePart{replay: r, from: r.next, next: r.next, over: true, end: sh.fifoState(t).next}
 	n, size := 0, 0
-	var failed error
-	err := store.Each(sh.module.Store, span, func(key, value []byte) bool {
+	err := store.Each(sh.module.Store, span, func(key, value []byte) error {
 		at := archivePlaceOf(key)
 		if end := sub.Replay.End; !end.IsZero() && at.sent > end.UnixMilli() {
-			return false
+			return store.ErrStop
 		}
 		if n == replayStep || size > fanoutBytes {
 			part.over = false
-			return false
+			return store.ErrStop
 		}
 		n++
 		size += len(value)
 		part.next = archivePlace{at.sent, at.sequence + 1}
-		f := new(fanout)
-		if f.Record, failed = publication.Decode(bytes.Clone(value)); failed != nil {
-			return false
+		record, err := publication.Decode(bytes.Clone(value))
+		if err != nil {
+			return err
 		}
+		f := &fanout{Record: record}
 		part.found, part.encrypted = append(part.found, f), part.encrypted || f.P.Encrypted()
-		return true
+		return nil
 	})
-	if err = cmp.Or(failed, err); err != nil {
+	if err != nil {
 		sh.module.Fatal(err)
 	}
 	return part

@@ -410,12 +410,7 @@ func copies(page []*topic.Subscription) []topic.Subscription {
 
 func (sh *Shard) loadTopics() error {
 	for _, tag := range [...]byte{keyspace.Topics, keyspace.Subscriptions} {
-		var failed error
-		err := store.Each(sh.module.Store, keyspace.Prefix(keyspace.Shard(sh.ID, tag)), func(key, value []byte) bool {
-			failed = sh.Topics.Load(key, value)
-			return failed == nil
-		})
-		if err := cmp.Or(failed, err); err != nil {
+		if err := store.Each(sh.module.Store, keyspace.Prefix(keyspace.Shard(sh.ID, tag)), sh.Topics.Load); err != nil {
 			return err
 		}
 	}

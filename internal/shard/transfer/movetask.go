@@ -1,7 +1,6 @@
 package transfer
 
 import (
-	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -118,28 +117,26 @@ func (sh *Shard) writeMove(t *runningMove) {
 
 // loadMoves reads the tasks of the shard's queues.
 func (sh *Shard) loadMoves() error {
-	var failed error
-	err := store.Each(sh.module.Store, keyspace.Prefix(movePrefix(sh.ID)), func(key, value []byte) bool {
-		var k keyspace.Key
-		if k, failed = keyspace.ParseAs(keyspace.KindMoveTask, key); failed != nil {
-			return false
+	return store.Each(sh.module.Store, keyspace.Prefix(movePrefix(sh.ID)), func(key, value []byte) error {
+		k, err := keyspace.ParseAs(keyspace.KindMoveTask, key)
+		if err != nil {
+			return err
 		}
 		t := &runningMove{}
 		t.Number, _ = k.Number(keyspace.PartCount)
 		account, region, name := k.Named()
 		t.From = arn.Queue(region, account, name)
-		if t.MoveRecord, failed = DecodeMove(value); failed != nil {
-			return false
+		if t.MoveRecord, err = DecodeMove(value); err != nil {
+			return err
 		}
 		if t.Destination != "" {
-			if t.To, failed = arn.Parse(t.Destination); failed != nil {
-				return false
+			if t.To, err = arn.Parse(t.Destination); err != nil {
+				return err
 			}
 		}
 		sh.addMove(t)
-		return true
+		return nil
 	})
-	return cmp.Or(failed, err)
 }
 
 // addMove adds a task to those of its queue.

@@ -407,15 +407,15 @@ type lifecycle struct {
 func (l lifecycle) Load() error {
 	sh := l.sh
 	sh.marks = map[transferID]struct{}{}
-	var failed error
-	err := store.Each(sh.module.Store, keyspace.Prefix(transferPrefix(sh.ID)), func(key, _ []byte) bool {
-		var id transferID
-		if id, failed = decodeTransferKey(key); failed == nil {
-			sh.marks[id] = struct{}{}
+	err := store.Each(sh.module.Store, keyspace.Prefix(transferPrefix(sh.ID)), func(key, _ []byte) error {
+		id, err := decodeTransferKey(key)
+		if err != nil {
+			return err
 		}
-		return failed == nil
+		sh.marks[id] = struct{}{}
+		return nil
 	})
-	if err = cmp.Or(failed, err); err != nil {
+	if err != nil {
 		return err
 	}
 	return sh.loadMoves()

@@ -65,13 +65,13 @@ func (l *Log) Load(scope layout.Incarnation, now int64) *dedup.Window {
 		bucket := key(l.shard.ID, m, scope, dedup.ID{})
 		bucket = bucket[:len(bucket)-len(dedup.ID{})]
 		n := 0
-		err := store.Each(l.kernel.Store, keyspace.Prefix(bucket), func(key, _ []byte) bool {
+		err := store.Each(l.kernel.Store, keyspace.Prefix(bucket), func(key, _ []byte) error {
 			if n++; n > maxLoaded {
 				w.Unknown(m)
-				return false
+				return store.ErrStop
 			}
 			w.Add(m, dedup.ID(key[len(bucket):]))
-			return true
+			return nil
 		})
 		if err != nil {
 			l.kernel.Fatal(err)

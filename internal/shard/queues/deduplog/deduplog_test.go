@@ -65,12 +65,12 @@ func (w *world) advance(d time.Duration) {
 
 func (w *world) records() (n int) {
 	w.Helper()
-	if err := store.Each(w.store, keyspace.Prefix(keyspace.Shard(w.shard.ID, keyspace.Duplicates)), func(_, value []byte) bool {
+	if err := store.Each(w.store, keyspace.Prefix(keyspace.Shard(w.shard.ID, keyspace.Duplicates)), func(_, value []byte) error {
 		n++
 		if !deduplog.CheckRecord(value) {
 			w.Errorf("a record of %d bytes", len(value))
 		}
-		return true
+		return nil
 	}); err != nil {
 		w.Fatal(err)
 	}

@@ -139,12 +139,11 @@ func (c *Counts) note(r *record, until int64, order uint64) {
 func (c *Counts) Load(from store.Reader, shard uint16) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var failed error
 	prefix := keyspace.Shard(shard, keyspace.Confirmations)
-	err := store.Each(from, keyspace.Prefix(prefix), func(key, value []byte) bool {
-		var r record
-		if r, failed = decode(value); failed != nil {
-			return false
+	return store.Each(from, keyspace.Prefix(prefix), func(key, value []byte) error {
+		r, err := decode(value)
+		if err != nil {
+			return err
 		}
 		numbers := key[len(prefix):]
 		until, order := int64(binary.BigEndian.Uint64(numbers)), binary.BigEndian.Uint64(numbers[8:])
@@ -153,9 +152,8 @@ func (c *Counts) Load(from store.Reader, shard uint16) error {
 			c.count(r.account, r.at)
 		}
 		c.note(&r, until, order)
-		return true
+		return nil
 	})
-	return errors.Join(failed, err)
 }
 
 // boxOf is the box of an address, without the distinctions that most servers ignore.

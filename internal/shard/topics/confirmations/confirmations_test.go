@@ -134,9 +134,9 @@ func TestRestarts(t *testing.T) {
 			c.reserve(shard, "1", "last@example.com", now.Add(100*24*time.Hour))
 		}
 		left := 0
-		if err := store.Each(c.store, keyspace.Span{}, func(_, value []byte) bool {
+		if err := store.Each(c.store, keyspace.Span{}, func(_, value []byte) error {
 			left++
-			return confirmations.CheckRecord(value) == nil
+			return confirmations.CheckRecord(value)
 		}); err != nil || left != 4 {
 			t.Errorf("seed %d: %d records are left, %v", seed, left, err)
 		}

@@ -144,7 +144,7 @@ func TestParseAs(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for id := range Table {
 		p := random(r, &Table[id])
-		if k, err := ParseAs(ID(id), p); err != nil || k.ID != ID(id) {
+		if k, err := ParseAs(ID(id), p); err != nil || k.ID != ID(id) || !bytes.Equal(k.Encoded(), p) {
 			t.Errorf("%s %q: %v", Table[id].Name, p, err)
 		}
 		for other := range Table {
@@ -177,6 +177,12 @@ func TestParts(t *testing.T) {
 	}
 	if _, ok := k.Text(PartName); ok {
 		t.Error("a lease has a name")
+	}
+	if b := k.Bytes(PartIncarnation); string(b) != "\x00\x00\x00\x00\x00\x00\x01\x02" || k.Bytes(PartName) != nil || k.Bytes("") != nil {
+		t.Errorf("the bytes of the incarnation are %q, and of no part %q, %q", b, k.Bytes(PartName), k.Bytes(""))
+	}
+	if whole := "\x00\x05D\x00\x00\x00\x00\x00\x00\x01\x02l\x00\x00\x00\x00\x00\x00\x00\x07"; string(k.Encoded()) != whole {
+		t.Errorf("the key is %q", k.Encoded())
 	}
 	k, err = Parse([]byte("\x00\x05Q000000000000\x00us-east-1\x00orders"))
 	if err != nil {

@@ -16,14 +16,18 @@ var (
 
 // Key is a key that has been taken apart.
 type Key struct {
-	ID    ID
-	parts [maxParts][]byte // as Kind.Key has them
+	ID      ID
+	encoded []byte
+	parts   [maxParts][]byte // as Kind.Key has them
 }
 
 const maxParts = 8
 
 // Kind is what the table says of the key's record.
 func (k *Key) Kind() *Kind { return &Table[k.ID] }
+
+// Encoded is the key as it stands in the store.
+func (k *Key) Encoded() []byte { return k.encoded }
 
 // Owner is the module that the record is of.
 func (k *Key) Owner() Owner { return Table[k.ID].Owner }
@@ -39,6 +43,16 @@ func (k *Key) Number(name string) (n uint64, ok bool) {
 		}
 	}
 	return 0, false
+}
+
+// Bytes is the part with a name and of a fixed size; nil if the kind has none.
+func (k *Key) Bytes(name string) []byte {
+	for i, p := range Table[k.ID].Key {
+		if p.Name == name && p.Size > 0 {
+			return k.parts[i]
+		}
+	}
+	return nil
 }
 
 // Text is the part with a name that is a text; ok is false if the kind has none.
@@ -69,7 +83,7 @@ func (k *Key) Shard() (shard uint16, ok bool) {
 // The Key aliases the bytes.
 func Parse(p []byte) (Key, error) {
 	for id := range Table {
-		if k := (Key{ID: ID(id)}); k.take(p) {
+		if k := (Key{ID: ID(id), encoded: p}); k.take(p) {
 			return k, nil
 		}
 	}
@@ -79,7 +93,7 @@ func Parse(p []byte) (Key, error) {
 // ParseAs takes apart a key that must be of a kind. It fails with ErrKey for any other.
 // The Key aliases the bytes.
 func ParseAs(kind ID, p []byte) (Key, error) {
-	if k := (Key{ID: kind}); k.take(p) {
+	if k := (Key{ID: kind, encoded: p}); k.take(p) {
 		return k, nil
 	}
 	return Key{}, fmt.Errorf("%w: %s: %q", ErrKey, Table[kind].Name, p)

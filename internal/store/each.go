@@ -3,6 +3,7 @@ package store
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"slices"
 
 	"godwit.dev/godwit/internal/keyspace"
@@ -22,6 +23,32 @@ func Each(r Reader, span keyspace.Span, f func(key, value []byte) error) error {
 		err = f(it.Key(), it.Value())
 	}
 	return closed(it, err)
+}
+
+// EachOf is Each for a span in which all records are of one kind; k is valid during the call. Errors:
+// f's but for ErrStop, with the kind and the key of the record; keyspace.ErrKey for a key that is
+// not of the kind; and the store's.
+func EachOf(r Reader, kind keyspace.ID, span keyspace.Span, f func(k *keyspace.Key, value []byte) error) error {
+	return eachParsed(r, span, func(key []byte) (keyspace.Key, error) { return keyspace.ParseAs(kind, key) }, f)
+}
+
+// EachParsed is EachOf for a span with records of several kinds: its error for a key of none is
+// keyspace.ErrUnknown.
+func EachParsed(r Reader, span keyspace.Span, f func(k *keyspace.Key, value []byte) error) error {
+	return eachParsed(r, span, keyspace.Parse, f)
+}
+
+func eachParsed(r Reader, span keyspace.Span, parse func([]byte) (keyspace.Key, error), f func(k *keyspace.Key, value []byte) error) error {
+	var k keyspace.Key // once for all, as f may keep it in the heap
+	return Each(r, span, func(key, value []byte) (err error) {
+		if k, err = parse(key); err != nil {
+			return err
+		}
+		if err = f(&k, value); err != nil && !errors.Is(err, ErrStop) {
+			err = fmt.Errorf("%s: %q: %w", k.Kind().Name, key, err)
+		}
+		return err
+	})
 }
 
 // EachDown is Each in descending order.

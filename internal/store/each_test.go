@@ -123,6 +123,72 @@ func TestStop(t *testing.T) {
 	}
 }
 
+// TestEachOf: the keys come taken apart, an error of the callback names the record, and a key that
+// is not of the kind, or of none, is an error and not passed over.
+func TestEachOf(t *testing.T) {
+	s := memory.New()
+	set := func(keys ...string) {
+		var b mutation.Batch
+		for _, key := range keys {
+			b.Set([]byte(key), []byte("value of "+key))
+		}
+		if err := s.Apply(false, &b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set("jr1", "jr2", "wra")
+	jobs := keyspace.Prefix([]byte{keyspace.JobSpace})
+	of := func(f func(k *keyspace.Key, value []byte) error) error {
+		return store.EachOf(s, keyspace.KindJob, jobs, f)
+	}
+	parsed := func(f func(k *keyspace.Key, value []byte) error) error {
+		return store.EachParsed(s, keyspace.Span{}, f)
+	}
+	for _, c := range []struct {
+		walk func(f func(k *keyspace.Key, value []byte) error) error
+		want string
+	}{{of, "job 1, job 2, "}, {parsed, "job 1, job 2, source a, "}} {
+		got := ""
+		if err := c.walk(func(k *keyspace.Key, value []byte) error {
+			if string(value) != "value of "+string(k.Encoded()) {
+				t.Errorf("the value of %q is %q", k.Encoded(), value)
+			}
+			job, _ := k.Text("job")
+			_, _, name := k.Named()
+			got += map[keyspace.ID]string{keyspace.KindJob: "job ", keyspace.KindSource: "source "}[k.ID] + job + name + ", "
+			return nil
+		}); err != nil || got != c.want {
+			t.Errorf("%q, %v", got, err)
+		}
+		failed := errors.New("failed")
+		if err := c.walk(func(*keyspace.Key, []byte) error { return failed }); !errors.Is(err, failed) || err.Error() != `job of an operator, what it looks for sealed: "jr1": failed` {
+			t.Errorf("%v", err)
+		}
+		if err := c.walk(func(*keyspace.Key, []byte) error { return store.ErrStop }); err != nil {
+			t.Errorf("%v", err)
+		}
+	}
+	for _, key := range []string{"j", "jx3"} {
+		set(key)
+		n := 0
+		count := func(*keyspace.Key, []byte) error { n++; return nil }
+		if err := of(count); !errors.Is(err, keyspace.ErrKey) || err.Error() != fmt.Sprintf("keyspace: an unreadable key: job of an operator, what it looks for sealed: %q", key) {
+			t.Errorf("%q: %v", key, err)
+		}
+		if err := parsed(count); !errors.Is(err, keyspace.ErrUnknown) {
+			t.Errorf("%q: %v", key, err)
+		}
+		if want := map[string]int{"j": 0, "jx3": 4}[key]; n != want {
+			t.Errorf("%q: %d of %d keys before it", key, n, want)
+		}
+		var b mutation.Batch
+		b.Delete([]byte(key))
+		if err := s.Apply(false, &b); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // closing is a Reader whose iterators fail with an error in the end.
 type closing struct {
 	store.Reader

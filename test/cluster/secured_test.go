@@ -1,9 +1,14 @@
 package cluster_test
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -221,6 +226,7 @@ func TestSecured(t *testing.T) {
 		}
 	}
 	m.strangers()
+	m.clientsGetNoCertificate()
 
 	victim := m.eventually("a node serves", func(s status) bool { return s.serving() != nil }).serving().Name
 	_ = m.running[victim].Process.Kill()
@@ -279,6 +285,47 @@ func (m *machines) strangers() {
 			answer.Body.Close()
 			if answer.StatusCode != http.StatusForbidden {
 				m.t.Errorf("a stranger asks %s: %s %s", path, answer.Status, text)
+			}
+		}
+	}
+}
+
+// clientsGetNoCertificate asks, at the ports for clients, for certificates of all nodes, which only nodes
+// get from the one that has the authority: also where that one owns the state, and gets the question
+// from a node that forwards it.
+func (m *machines) clientsGetNoCertificate() {
+	m.t.Helper()
+	for range 5 {
+		if m.owner() != "a" {
+			m.change("step-down")
+		}
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	request, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{}, key)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	for _, at := range names {
+		for _, of := range names {
+			question, err := json.Marshal(map[string]any{"node": of, "request": request})
+			if err != nil {
+				m.t.Fatal(err)
+			}
+			r, err := http.NewRequestWithContext(m.t.Context(), http.MethodPost, fmt.Sprintf("http://127.0.0.1:%d/renew", m.clients(at)), bytes.NewReader(question))
+			if err != nil {
+				m.t.Fatal(err)
+			}
+			answer, err := bounded.Do(r)
+			if err != nil {
+				m.t.Fatal(err)
+			}
+			text, _ := io.ReadAll(answer.Body)
+			answer.Body.Close()
+			if answer.StatusCode == http.StatusOK || bytes.Contains(text, []byte("CERTIFICATE")) {
+				m.t.Errorf("a client at %s asks for a certificate of %s: %s %s", at, of, answer.Status, text)
 			}
 		}
 	}

@@ -19,6 +19,10 @@ import (
 // secretHeader has the secret of a cluster on one machine.
 const secretHeader = "X-Godwit-Cluster-Secret"
 
+// ForwardedHeader is set on the requests of clients that a peer forwards, to its name. They are not
+// the peer's own, whatever their path.
+const ForwardedHeader = "X-Godwit-Forwarded"
+
 // Bounds of connections to a peer.
 const (
 	dialTime      = time.Second
@@ -137,10 +141,12 @@ func (n *Network) Listen(ctx context.Context, address string, bound func(net.Lis
 	return l, nil
 }
 
-// Only passes the requests of peers to next, and refuses all others but requests to join.
+// Only passes the requests of peers to next, and refuses all others but requests to join. What a peer
+// forwards gets no certificate: its client may be anybody.
 func (n *Network) Only(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if n.identity != nil && r.URL.Path == joinPath {
+		signs := n.identity != nil && r.Header.Get(ForwardedHeader) == ""
+		if signs && r.URL.Path == joinPath {
 			n.join(w, r)
 			return
 		}
@@ -150,7 +156,7 @@ func (n *Network) Only(next http.Handler) http.Handler {
 			return
 		}
 		r.Header.Del(secretHeader)
-		if n.identity != nil && r.URL.Path == renewPath {
+		if signs && r.URL.Path == renewPath {
 			n.renew(w, r, name)
 			return
 		}

@@ -311,7 +311,7 @@ func TestJoin(t *testing.T) {
 	}
 	a := peer.Secured(id)
 	defer a.Close()
-	address, _ := serve(t, a)
+	address, answered := serve(t, a)
 	token, err := authority.NewToken("b", now, time.Hour)
 	if err != nil {
 		t.Fatal(err)
@@ -366,6 +366,31 @@ func TestJoin(t *testing.T) {
 	answer.Body.Close()
 	if answer.StatusCode != http.StatusForbidden {
 		t.Errorf("b gets a certificate of a: status %d", answer.StatusCode)
+	}
+	// What a node forwards for a client, who may be anybody, is no question of its own.
+	for path, question := range map[string]map[string]any{
+		"/renew": {"node": "b", "request": r.DER},
+		"/join":  {"node": "c", "request": r.DER, "token": token},
+	} {
+		body, err := json.Marshal(question)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := answered.Load()
+		forwarded, err := http.NewRequestWithContext(t.Context(), http.MethodPost, b.URL(address)+path, bytes.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		forwarded.Header.Set(peer.ForwardedHeader, "b")
+		answer, err := b.Client().Do(forwarded)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, _ := io.ReadAll(answer.Body)
+		answer.Body.Close()
+		if answered.Load() != before+1 || bytes.Contains(text, []byte("CERTIFICATE")) {
+			t.Errorf("%s of a client is answered by the peer's own: status %d, %s", path, answer.StatusCode, text)
+		}
 	}
 	// A node without the authority lets nobody in.
 	withoutIt, _ := serve(t, b)

@@ -17,6 +17,7 @@ import (
 
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/cluster/node"
+	"godwit.dev/godwit/internal/cluster/peer"
 	"godwit.dev/godwit/internal/cluster/snapshot"
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/server"
@@ -36,7 +37,7 @@ const (
 // Headers of a forwarded request: the forwarding node, the client's address, whether it used TLS,
 // and whether it named no host, as HTTP/1.0 allows. They are only valid where only peers can connect.
 const (
-	forwardedHeader = "X-Godwit-Forwarded"
+	forwardedHeader = peer.ForwardedHeader
 	sourceHeader    = "X-Godwit-Source"
 	secureHeader    = "X-Godwit-Secure"
 	hostlessHeader  = "X-Godwit-Hostless"

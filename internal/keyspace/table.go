@@ -123,7 +123,16 @@ const (
 	PartKind           = "kind"
 	PartStack          = "stack" // the id at the end of its ARN
 	PartNumber         = "phone number"
-	PartID             = "id" // of a subscription: the end of its ARN
+	PartID             = "id" // of a subscription: the end of its ARN; of what may be a duplicate
+	PartSent           = "sent"
+	PartUntil          = "until"
+	PartOrder          = "order"
+	PartEndpoint       = "endpoint"
+	PartSigningKey     = "key"
+	PartUpload         = "upload"
+	PartStream         = "stream" // its number
+	PartChangeSet      = "change set"
+	PartLogicalID      = "logical id"
 )
 
 // The forms of values that several kinds have.
@@ -236,13 +245,13 @@ const (
 
 // Table is every kind of record, by its ID and in the order of keys.
 var Table = [...]Kind{
-	KindArchive: {"archived publication", OwnerTopics, sharded(tag(Archives), number(PartIncarnation), number("sent"), number(PartSequence)), fanoutForm},
+	KindArchive: {"archived publication", OwnerTopics, sharded(tag(Archives), number(PartIncarnation), number(PartSent), number(PartSequence)), fanoutForm},
 	KindDirect:  {"backlog of what an account publishes without a topic", OwnerTopics, append(named(Directs), text(PartName)), versioned},
 
 	KindCounters: {"counters of a queue", OwnerQueues, sharded(tag(Counters), number(PartIncarnation)), "10 to 14 uvarints: next, head, fresh, scheduled, leased, lowest of two lanes, grouped, returned, listed; listed as returned, turn, ages, one more than the bytes of messages"},
 
 	KindDue:           {"scheduled message", OwnerQueues, ofQueue(tag(DueMessages), number("due"), number(PartSequence)), stateForm},
-	KindExpiry:        {"expiry of a message outside the main and the delayed lane; in FIFO queues, of one that came back", OwnerQueues, ofQueue(tag(MessageExpiries), number("sent"), number(PartSequence)), "lane, 8 bytes"},
+	KindExpiry:        {"expiry of a message outside the main and the delayed lane; in FIFO queues, of one that came back", OwnerQueues, ofQueue(tag(MessageExpiries), number(PartSent), number(PartSequence)), "lane, 8 bytes"},
 	KindGroup:         {"group that is not empty", OwnerQueues, ofQueue(tag(Groups), number("lane")), "a sequence at or before its first, 8 bytes"},
 	KindHeld:          {"returned message of a FIFO group", OwnerQueues, ofQueue(tag(HeldMessages), number("lane"), number(PartSequence)), stateForm},
 	KindDueSecond:     {"messages due in a second", OwnerQueues, ofQueue(tag(DueSeconds), number("second")), "count, 8 bytes; of the second -1: a recount is under way"},
@@ -257,7 +266,7 @@ var Table = [...]Kind{
 	KindDeletedTopics: {"mark that backlogs of deleted topics are being dropped", OwnerTopics, sharded(tag(DeletedTopics)), "the shard's latest incarnation then, 8 bytes"},
 	KindTopicSequence: {"next sequence of a FIFO topic", OwnerTopics, sharded(tag(TopicSequences), number(PartIncarnation)), fixed8},
 	KindDelivered:     {"subscriptions that a fan-out has passed already", OwnerTopics, sharded(tag(Delivered), number("number")), "uvarints: incarnations"},
-	KindConfirmation:  {"mail that has asked for a confirmation, or its answer", OwnerTopics, sharded(tag(Confirmations), number("until"), number("order")), "version 1, whether it is an answer, time, digest of the mail box: 26 bytes; account"},
+	KindConfirmation:  {"mail that has asked for a confirmation, or its answer", OwnerTopics, sharded(tag(Confirmations), number(PartUntil), number(PartOrder)), "version 1, whether it is an answer, time, digest of the mail box: 26 bytes; account"},
 	KindHandleKey:     {"key of receipt handles; in shard 0", OwnerQueues, sharded(tag(HandleKey)), "32 bytes"},
 
 	KindAlias:    {"alias of a function", OwnerFunctions, append(function(FunctionAliases), zeroed(PartName), text("alias")), versioned},
@@ -268,32 +277,32 @@ var Table = [...]Kind{
 	KindStreamState: {"shard, or another stream of the journal", OwnerJournal, sharded(tag(StreamState)), "28 bytes: sequence, epoch, time, latest incarnation"},
 
 	KindPlatformApplication: {"platform application, its credentials sealed", OwnerPlatforms, append(slashed(sharded(tag(Platforms), tag(PlatformApplications))...), text(PartName)), versioned},
-	KindPlatformEndpoint:    {"platform endpoint", OwnerPlatforms, sharded(tag(Platforms), tag(PlatformEndpoints), number(PartIncarnation), id("endpoint", 16)), versioned},
+	KindPlatformEndpoint:    {"platform endpoint", OwnerPlatforms, sharded(tag(Platforms), tag(PlatformEndpoints), number(PartIncarnation), id(PartEndpoint, 16)), versioned},
 	KindPlatformToken:       {"platform endpoint by its token", OwnerPlatforms, sharded(tag(Platforms), tag(PlatformTokens), number(PartIncarnation), id("token", 16)), "the endpoint's id, 16 bytes"},
 
 	KindFanout:       {"publication that is being spread", OwnerTopics, sharded(tag(Fanouts), number(PartCount)), fanoutForm},
 	KindQueue:        {"queue", OwnerQueues, append(named(Queues), text(PartName)), versioned},
 	KindReplay:       {"replay of an archive", OwnerTopics, sharded(tag(Replays), number(PartIncarnation)), "16 bytes: time, sequence"},
-	KindSigningKey:   {"key that envelopes are signed with; in shard 0", OwnerSigning, sharded(tag(SigningKeys), id("key", 16)), "version, number; private key in PKCS #1, certificate in DER"},
+	KindSigningKey:   {"key that envelopes are signed with; in shard 0", OwnerSigning, sharded(tag(SigningKeys), id(PartSigningKey, 16)), "version, number; private key in PKCS #1, certificate in DER"},
 	KindSubscription: {"subscription", OwnerTopics, append(slashed(sharded(tag(Subscriptions))...), zeroed(PartName), text(PartID)), versioned},
 	KindTopic:        {"topic", OwnerTopics, append(slashed(sharded(tag(Topics))...), text(PartName)), versioned},
-	KindDuplicate:    {"deduplication id that was accepted in a minute", OwnerQueues, sharded(tag(Duplicates), number("minute"), number(PartIncarnation), id("id", 16)), "32 bytes: time, sequence, message id"},
+	KindDuplicate:    {"deduplication id that was accepted in a minute", OwnerQueues, sharded(tag(Duplicates), number("minute"), number(PartIncarnation), id(PartID, 16)), "32 bytes: time, sequence, message id"},
 	KindMoveTask:     {"move task", OwnerTransfers, append(named(MoveTasks), zeroed(PartName), number(PartCount)), versioned},
 	KindTransfer:     {"mark of a message that was taken in", OwnerTransfers, sharded(tag(Transfers), id(PartSourceShard, 2), number(PartSource), number(PartSourceSequence)), "lane at the source, 8 bytes"},
 
-	KindCode: {"piece of a function's zip", OwnerFunctions, key(tag(CodeSpace), id(PartShard, 2), number("upload"), id("piece", 4)), "64 KiB at most"},
+	KindCode: {"piece of a function's zip", OwnerFunctions, key(tag(CodeSpace), id(PartShard, 2), number(PartUpload), id("piece", 4)), "64 KiB at most"},
 
 	KindLogBucket:     {"an hour of a log group", OwnerLogs, log(LogBuckets, number(PartGroup), number("hour")), "bytes, events: 16 bytes"},
 	KindLogTotals:     {"totals of a log group", OwnerLogs, log(LogTotals, number(PartGroup)), "retention, next expiry, bytes, events: 32 bytes"},
-	KindLogDeleted:    {"removed log stream with events", OwnerLogs, log(LogDeleted, number(PartGroup), number("stream")), none},
+	KindLogDeleted:    {"removed log stream with events", OwnerLogs, log(LogDeleted, number(PartGroup), number(PartStream)), none},
 	KindLogEvent:      {"log event", OwnerLogs, log(LogEvents, number(PartGroup), number("time"), number(PartSequence)), "stream, time of arrival: 16 bytes; message"},
 	KindLogGroup:      {"log group", OwnerLogs, log(LogGroups, zeroed(PartAccount), zeroed(PartRegion), text(PartName)), "id, creation: 16 bytes; JSON"},
-	KindLogIndex:      {"log event by its stream", OwnerLogs, log(LogIndex, number(PartGroup), number("hour"), number("stream"), number("time"), number(PartSequence)), none},
-	KindLogStreamName: {"name of a log stream", OwnerLogs, log(LogStreamNames, number(PartGroup), number("stream")), "the name"},
+	KindLogIndex:      {"log event by its stream", OwnerLogs, log(LogIndex, number(PartGroup), number("hour"), number(PartStream), number("time"), number(PartSequence)), none},
+	KindLogStreamName: {"name of a log stream", OwnerLogs, log(LogStreamNames, number(PartGroup), number(PartStream)), "the name"},
 	KindLogOldest:     {"log group with events of an hour", OwnerLogs, log(LogOldest, number("hour"), number(PartGroup)), none},
 	KindLogSequence:   {"bound of the numbers given to log groups", OwnerLogs, log(LogSequence), fixed8},
 	KindLogStream:     {"log stream", OwnerLogs, log(LogStreams, number(PartGroup), text(PartName)), "id, creation, first, last and latest event: 40 bytes"},
-	KindLogLatest:     {"log stream by its last event", OwnerLogs, log(LogLatest, number(PartGroup), number("time"), number("stream")), "the stream's name"},
+	KindLogLatest:     {"log stream by its last event", OwnerLogs, log(LogLatest, number(PartGroup), number("time"), number(PartStream)), "the stream's name"},
 	KindLogClock:      {"time of the log groups' latest commit", OwnerLogs, log(LogClock), fixed8},
 	KindLogExpiry:     {"log group of which something expires", OwnerLogs, log(LogExpiries, number("hour"), number(PartGroup)), none},
 
@@ -305,9 +314,9 @@ var Table = [...]Kind{
 
 	KindFence: {"how far a cell's replica has come in its log", OwnerCluster, key(tag(ClusterSpace), tag(ClusterFences), id("cell", 2)), "version 1, epoch, number, position in the log: 25 bytes; owner"},
 
-	KindFirehoseBatch:   {"batch of a delivery stream that is being delivered", OwnerFirehose, firehose(FirehoseBatches, number("stream")), versioned},
-	KindFirehoseChunk:   {"chunk of a delivery stream's records", OwnerFirehose, firehose(FirehoseChunks, number("stream"), number(PartSequence)), "time of arrival, records, bytes: 16 bytes"},
-	KindFirehoseRecords: {"records of a chunk", OwnerFirehose, firehose(FirehoseRecords, number("stream"), number(PartSequence)), "sealed: length and flag, data"},
+	KindFirehoseBatch:   {"batch of a delivery stream that is being delivered", OwnerFirehose, firehose(FirehoseBatches, number(PartStream)), versioned},
+	KindFirehoseChunk:   {"chunk of a delivery stream's records", OwnerFirehose, firehose(FirehoseChunks, number(PartStream), number(PartSequence)), "time of arrival, records, bytes: 16 bytes"},
+	KindFirehoseRecords: {"records of a chunk", OwnerFirehose, firehose(FirehoseRecords, number(PartStream), number(PartSequence)), "sealed: length and flag, data"},
 	KindDeliveryStream:  {"delivery stream", OwnerFirehose, firehose(DeliveryStreams, zeroed(PartAccount), zeroed(PartRegion), text(PartName)), "version 1, JSON; its access key sealed"},
 	KindIdentity:        {"user, group, role, policy, identity provider, instance profile or alias", OwnerIdentity, identity(IdentityEntities, zeroed(PartAccount), id(PartKind, 1), text(PartName)), versioned},
 	KindAccessKey:       {"access key of a user, its secret sealed", OwnerIdentity, identity(IdentityKeys, zeroed(PartAccount), text(PartName)), versioned},
@@ -329,9 +338,9 @@ var Table = [...]Kind{
 	KindMetricPoint:  {"point of a metric", OwnerMetrics, metric(MetricPoints, id("resolution", 1), id("bucket", 4), id("series", 16), id("minute", 4)), setForm},
 	KindMetricSeries: {"series of a metric", OwnerMetrics, metric(MetricSeries, zeroed(PartAccount), zeroed(PartRegion), zeroed("namespace"), zeroed(PartName), zeroed("dimensions"), text("unit")), "minute it was last seen in, 4 bytes"},
 
-	KindChangeSet:     {"change set of a stack", OwnerStacks, ofStack(StackChanges, id("change set", 16)), sealedJSON},
+	KindChangeSet:     {"change set of a stack", OwnerStacks, ofStack(StackChanges, id(PartChangeSet, 16)), sealedJSON},
 	KindStackEvent:    {"event of a stack", OwnerStacks, ofStack(StackEvents, number("number")), sealedJSON},
-	KindStackResource: {"resource of a stack", OwnerStacks, ofStack(StackResources, text("logical id")), sealedJSON},
+	KindStackResource: {"resource of a stack", OwnerStacks, ofStack(StackResources, text(PartLogicalID)), sealedJSON},
 	KindStack:         {"stack", OwnerStacks, ofStack(StackRecords), sealedJSON},
 	KindStackTemplate: {"template of a stack", OwnerStacks, ofStack(StackTemplates, number("number")), sealedJSON},
 

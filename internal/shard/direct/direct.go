@@ -74,21 +74,15 @@ type lifecycle struct {
 // Load reads the backlogs and their counters.
 func (l lifecycle) Load() error {
 	sh := l.sh
-	return store.Each(sh.module.Store, keyspace.Prefix(keyspace.Shard(sh.ID, keyspace.Directs)), sh.load)
+	return store.EachOf(sh.module.Store, keyspace.KindDirect, keyspace.Prefix(keyspace.Shard(sh.ID, keyspace.Directs)), sh.load)
 }
 
-func (sh *shard) load(key, value []byte) error {
-	k, err := keyspace.Parse(key)
-	if err != nil {
-		return err
-	}
+func (sh *shard) load(k *keyspace.Key, value []byte) error {
 	r, err := decode(value)
 	if err != nil {
 		return err
 	}
-	account, _ := k.Text(keyspace.PartAccount)
-	region, _ := k.Text(keyspace.PartRegion)
-	protocol, _ := k.Text(keyspace.PartName)
+	account, region, protocol := k.Named()
 	recipient, err := sh.recipient(arn.Direct(region, account, protocol).Own(), r.Incarnation)
 	if err != nil {
 		return err

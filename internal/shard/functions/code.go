@@ -3,6 +3,7 @@ package functions
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/function"
@@ -110,7 +111,11 @@ func (sh *Shard) loadFunctions() error {
 	}
 	// One step for each upload, however many chunks it has.
 	for ok := it.Next(); ok; {
-		name := binary.BigEndian.Uint64(it.Key()[len(codePrefix(sh.ID)):])
+		k, err := keyspace.ParseAs(keyspace.KindCode, it.Key())
+		if err != nil {
+			return errors.Join(err, it.Close())
+		}
+		name, _ := k.Number(keyspace.PartUpload)
 		if !used[name] && sh.Batch.Size() < mutation.StepBytes { // else the next start removes it
 			sh.dropUploads(name)
 		}

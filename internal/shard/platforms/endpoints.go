@@ -236,12 +236,11 @@ func (e *Platforms) ListEndpoints(ctx context.Context, app arn.ARN, after string
 		if id, err := uuid.Parse(after); err == nil {
 			span.Lower = append(append(bytes.Clone(prefix), id[:]...), 0)
 		}
-		return store.Each(e.Store, span, func(key, value []byte) error {
+		return store.EachOf(e.Store, keyspace.KindPlatformEndpoint, span, func(k *keyspace.Key, value []byte) error {
 			if more = len(page) == limit; more {
 				return store.ErrStop
 			}
-			var id uuid.UUID
-			copy(id[:], key[len(prefix):])
+			id := uuid.UUID(k.Bytes(keyspace.PartEndpoint))
 			record, err := platform.DecodeEndpoint(value)
 			if err != nil {
 				return err

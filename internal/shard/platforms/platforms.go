@@ -7,7 +7,6 @@ package platforms
 import (
 	"context"
 	"encoding/binary"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -92,19 +91,15 @@ type lifecycle struct {
 // Load implements kernel.Lifecycle.
 func (l lifecycle) Load() error {
 	sh := l.sh
-	return store.Each(sh.module.Store, keyspace.Prefix(sh.key(keyspace.PlatformApplications)), sh.load)
+	return store.EachOf(sh.module.Store, keyspace.KindPlatformApplication, keyspace.Prefix(sh.key(keyspace.PlatformApplications)), sh.load)
 }
 
-func (sh *Shard) load(key, value []byte) error {
-	k, err := keyspace.ParseAs(keyspace.KindPlatformApplication, key)
-	if err != nil {
-		return err
-	}
+func (sh *Shard) load(k *keyspace.Key, value []byte) error {
 	account, region, name := k.Named()
 	of, name, ok := strings.Cut(name, "/")
 	record, err := platform.DecodeApplication(value)
 	if err != nil || !ok {
-		return fmt.Errorf("%w: key %q", platform.ErrRecord, key)
+		return platform.ErrRecord
 	}
 	app := sh.add(arn.PlatformApplication(region, account, of, name), record)
 	return sh.LoadRecipient(app.recipient)

@@ -127,11 +127,7 @@ func (l lifecycle) Load() error {
 		}
 	}
 	sh.Counters = map[layout.Incarnation][]byte{}
-	err := store.Each(sh.module.Store, layout.AllCounters(sh.ID), func(key, value []byte) error {
-		k, err := keyspace.ParseAs(keyspace.KindCounters, key)
-		if err != nil {
-			return err
-		}
+	err := store.EachOf(sh.module.Store, keyspace.KindCounters, layout.AllCounters(sh.ID), func(k *keyspace.Key, value []byte) error {
 		inc, _ := k.Number(keyspace.PartIncarnation)
 		sh.Counters[layout.Incarnation(inc)] = bytes.Clone(value)
 		return nil

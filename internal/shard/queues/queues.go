@@ -363,11 +363,7 @@ func (sh *Shard) ForgetBacklog(inc layout.Incarnation) bool {
 
 func (sh *Shard) loadQueues() error {
 	prefix := catalogPrefix(sh.ID, "", "")[:3]
-	return store.Each(sh.module.Store, keyspace.Prefix(prefix), func(key, value []byte) error {
-		k, err := keyspace.ParseAs(keyspace.KindQueue, key)
-		if err != nil {
-			return err
-		}
+	return store.EachOf(sh.module.Store, keyspace.KindQueue, keyspace.Prefix(prefix), func(k *keyspace.Key, value []byte) error {
 		account, region, name := k.Named()
 		a := arn.Queue(region, account, name)
 		record, err := DecodeQueueRecord(value)
@@ -376,7 +372,7 @@ func (sh *Shard) loadQueues() error {
 		}
 		cfg, err := attribute.Config(record.Attributes)
 		if err != nil {
-			return fmt.Errorf("queue %s: %w", a, err)
+			return err
 		}
 		qs, policyRead := sh.queueOf(a, record, cfg)
 		if !policyRead {

@@ -38,10 +38,25 @@ func (p archivePlace) appendTo(buf []byte) []byte {
 	return binary.BigEndian.AppendUint64(buf, p.sequence)
 }
 
-// archivePlaceOf decodes the position at the end of a key or a cursor.
-func archivePlaceOf(p []byte) archivePlace {
-	p = p[len(p)-ArchivePlaceSize:]
+// decodeArchivePlace reads a position of ArchivePlaceSize bytes.
+func decodeArchivePlace(p []byte) archivePlace {
 	return archivePlace{sent: int64(binary.BigEndian.Uint64(p)), sequence: binary.BigEndian.Uint64(p[8:])}
+}
+
+// placeInArchive is the position of a message of an archive.
+func placeInArchive(k *keyspace.Key) archivePlace {
+	sent, _ := k.Number(keyspace.PartSent)
+	sequence, _ := k.Number(keyspace.PartSequence)
+	return archivePlace{sent: int64(sent), sequence: sequence}
+}
+
+// oldestInArchive is when the first message in a span of an archive was sent; 0: there is none.
+func (sh *Shard) oldestInArchive(span keyspace.Span) (sent int64, err error) {
+	err = store.EachOf(sh.module.Store, keyspace.KindArchive, span, func(k *keyspace.Key, _ []byte) error {
+		sent = placeInArchive(k).sent
+		return store.ErrStop
+	})
+	return sent, err
 }
 
 func archiveKey(shard uint16, inc layout.Incarnation, at archivePlace) []byte {
@@ -86,11 +101,8 @@ func (sh *Shard) policyChanged(t *topic.Topic, before time.Duration) {
 func (sh *Shard) loadArchives() error {
 	for t := range sh.Topics.Archives() {
 		s := sh.fifoState(t)
-		err := store.Each(sh.module.Store, keyspace.Prefix(archivePrefix(sh.ID, s.incarnation)), func(key, _ []byte) error {
-			s.oldest = archivePlaceOf(key).sent
-			return store.ErrStop
-		})
-		if err != nil {
+		var err error
+		if s.oldest, err = sh.oldestInArchive(keyspace.Prefix(archivePrefix(sh.ID, s.incarnation))); err != nil {
 			return err
 		}
 		if s.oldest != 0 {
@@ -133,12 +145,8 @@ func (sh *Shard) shorten(s *fifoState, cutoff int64) {
 	sh.FlushAppended()
 	span := keyspace.Prefix(archivePrefix(sh.ID, s.incarnation))
 	from := archiveKey(sh.ID, s.incarnation, archivePlace{sent: cutoff})
-	s.oldest = 0
-	err := store.Each(sh.module.Store, layout.Span{Lower: from, Upper: span.Upper}, func(key, _ []byte) error {
-		s.oldest = archivePlaceOf(key).sent
-		return store.ErrStop
-	})
-	if err != nil {
+	var err error
+	if s.oldest, err = sh.oldestInArchive(keyspace.Span{Lower: from, Upper: span.Upper}); err != nil {
 		sh.module.Fatal(err)
 	}
 	sh.Batch.DeleteRange(span.Lower, from)

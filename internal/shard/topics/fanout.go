@@ -241,11 +241,7 @@ func (sh *Shard) readAlreadyDelivered(n uint64) (map[uint64]struct{}, error) {
 
 // loadFanouts finds the fan-outs that the last process has not finished.
 func (sh *Shard) loadFanouts() error {
-	return store.Each(sh.module.Store, keyspace.Prefix(fanoutPrefix(sh.ID)), func(key, value []byte) error {
-		k, err := keyspace.ParseAs(keyspace.KindFanout, key)
-		if err != nil {
-			return err
-		}
+	return store.EachOf(sh.module.Store, keyspace.KindFanout, keyspace.Prefix(fanoutPrefix(sh.ID)), func(k *keyspace.Key, value []byte) error {
 		f, err := publication.Decode(value)
 		if err != nil {
 			return err

@@ -3,7 +3,7 @@ package topics
 import (
 	"crypto/sha256"
 	"encoding/binary"
-	"fmt"
+	"errors"
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/keyspace"
@@ -55,15 +55,13 @@ func sequenceKey(shard uint16, inc layout.Incarnation) []byte {
 	return binary.BigEndian.AppendUint64(sequencePrefix(shard), uint64(inc))
 }
 
+var errSequence = errors.New("the next sequence of a FIFO topic cannot be read")
+
 // loadFIFOStates reads the states of FIFO topics.
 func (sh *Shard) loadFIFOStates() error {
-	return store.Each(sh.module.Store, keyspace.Prefix(sequencePrefix(sh.ID)), func(key, value []byte) error {
-		k, err := keyspace.ParseAs(keyspace.KindTopicSequence, key)
-		if err != nil {
-			return err
-		}
+	return store.EachOf(sh.module.Store, keyspace.KindTopicSequence, keyspace.Prefix(sequencePrefix(sh.ID)), func(k *keyspace.Key, value []byte) error {
 		if len(value) != 8 {
-			return fmt.Errorf("a FIFO topic has the unreadable record %q", key)
+			return errSequence
 		}
 		n, _ := k.Number(keyspace.PartIncarnation)
 		inc := layout.Incarnation(n)

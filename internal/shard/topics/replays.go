@@ -95,7 +95,7 @@ func (sh *Shard) loadReplays() (err error) {
 			err = cmp.Or(err, e)
 			return
 		}
-		sh.replays[inc] = &pendingReplay{sub: sub.ARN, incarnation: inc, next: archivePlaceOf(value), after: sh.nextFan}
+		sh.replays[inc] = &pendingReplay{sub: sub.ARN, incarnation: inc, next: decodeArchivePlace(value), after: sh.nextFan}
 	})
 	return err
 }
@@ -253,8 +253,8 @@ func (sh *Shard) nextOfArchive(r *pendingReplay, sub *topic.Subscription) *archi
 	span.Lower = archiveKey(sh.ID, inc, r.next)
 	part := &archivePart{replay: r, from: r.next, next: r.next, over: true, end: sh.fifoState(t).next}
 	n, size := 0, 0
-	err := store.Each(sh.module.Store, span, func(key, value []byte) error {
-		at := archivePlaceOf(key)
+	err := store.EachOf(sh.module.Store, keyspace.KindArchive, span, func(k *keyspace.Key, value []byte) error {
+		at := placeInArchive(k)
 		if end := sub.Replay.End; !end.IsZero() && at.sent > end.UnixMilli() {
 			return store.ErrStop
 		}

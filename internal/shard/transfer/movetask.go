@@ -117,11 +117,7 @@ func (sh *Shard) writeMove(t *runningMove) {
 
 // loadMoves reads the tasks of the shard's queues.
 func (sh *Shard) loadMoves() error {
-	return store.Each(sh.module.Store, keyspace.Prefix(movePrefix(sh.ID)), func(key, value []byte) error {
-		k, err := keyspace.ParseAs(keyspace.KindMoveTask, key)
-		if err != nil {
-			return err
-		}
+	return store.EachOf(sh.module.Store, keyspace.KindMoveTask, keyspace.Prefix(movePrefix(sh.ID)), func(k *keyspace.Key, value []byte) (err error) {
 		t := &runningMove{}
 		t.Number, _ = k.Number(keyspace.PartCount)
 		account, region, name := k.Named()

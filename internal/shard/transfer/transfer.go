@@ -50,15 +50,11 @@ func (id transferID) Key(destination uint16) []byte {
 	return binary.BigEndian.AppendUint64(key, id.Sequence)
 }
 
-func decodeTransferKey(key []byte) (transferID, error) {
-	k, err := keyspace.ParseAs(keyspace.KindTransfer, key)
-	if err != nil {
-		return transferID{}, err
-	}
+func transferOf(k *keyspace.Key) transferID {
 	shard, _ := k.Number(keyspace.PartSourceShard)
 	incarnation, _ := k.Number(keyspace.PartSource)
 	sequence, _ := k.Number(keyspace.PartSourceSequence)
-	return transferID{Shard: uint16(shard), Incarnation: layout.Incarnation(incarnation), Sequence: sequence}, nil
+	return transferID{Shard: uint16(shard), Incarnation: layout.Incarnation(incarnation), Sequence: sequence}
 }
 
 // ErrNotLeased says that the message to be transferred does not exist any more: its queue or
@@ -407,12 +403,8 @@ type lifecycle struct {
 func (l lifecycle) Load() error {
 	sh := l.sh
 	sh.marks = map[transferID]struct{}{}
-	err := store.Each(sh.module.Store, keyspace.Prefix(transferPrefix(sh.ID)), func(key, _ []byte) error {
-		id, err := decodeTransferKey(key)
-		if err != nil {
-			return err
-		}
-		sh.marks[id] = struct{}{}
+	err := store.EachOf(sh.module.Store, keyspace.KindTransfer, keyspace.Prefix(transferPrefix(sh.ID)), func(k *keyspace.Key, _ []byte) error {
+		sh.marks[transferOf(k)] = struct{}{}
 		return nil
 	})
 	if err != nil {

@@ -65,12 +65,12 @@ func (l *Log) Load(scope layout.Incarnation, now int64) *dedup.Window {
 		bucket := key(l.shard.ID, m, scope, dedup.ID{})
 		bucket = bucket[:len(bucket)-len(dedup.ID{})]
 		n := 0
-		err := store.Each(l.kernel.Store, keyspace.Prefix(bucket), func(key, _ []byte) error {
+		err := store.EachOf(l.kernel.Store, keyspace.KindDuplicate, keyspace.Prefix(bucket), func(k *keyspace.Key, _ []byte) error {
 			if n++; n > maxLoaded {
 				w.Unknown(m)
 				return store.ErrStop
 			}
-			w.Add(m, dedup.ID(key[len(bucket):]))
+			w.Add(m, dedup.ID(k.Bytes(keyspace.PartID)))
 			return nil
 		})
 		if err != nil {

@@ -140,18 +140,18 @@ func (c *Counts) Load(from store.Reader, shard uint16) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	prefix := keyspace.Shard(shard, keyspace.Confirmations)
-	return store.Each(from, keyspace.Prefix(prefix), func(key, value []byte) error {
+	return store.EachOf(from, keyspace.KindConfirmation, keyspace.Prefix(prefix), func(k *keyspace.Key, value []byte) error {
 		r, err := decode(value)
 		if err != nil {
 			return err
 		}
-		numbers := key[len(prefix):]
-		until, order := int64(binary.BigEndian.Uint64(numbers)), binary.BigEndian.Uint64(numbers[8:])
+		until, _ := k.Number(keyspace.PartUntil)
+		order, _ := k.Number(keyspace.PartOrder)
 		c.order = max(c.order, order)
 		if !r.answered {
 			c.count(r.account, r.at)
 		}
-		c.note(&r, until, order)
+		c.note(&r, int64(until), order)
 		return nil
 	})
 }

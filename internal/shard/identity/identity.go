@@ -109,32 +109,21 @@ var errRecord = errors.New("identity: a record cannot be read")
 // Load implements kernel.Lifecycle. An unreadable record is an error: without it an identity, and
 // the permissions it is denied, would be taken for deleted.
 func (m *Module) Load() error {
-	err := store.Each(m.shard.Log.Reader(), keyspace.Prefix([]byte{keyspace.IdentitySpace}), func(k, value []byte) error {
-		if err := m.load(k, value); err != nil {
-			return fmt.Errorf("%q: %w", k, err)
-		}
-		return nil
-	})
-	if err != nil {
+	if err := store.EachParsed(m.shard.Log.Reader(), keyspace.Prefix([]byte{keyspace.IdentitySpace}), m.load); err != nil {
 		return fmt.Errorf("identities cannot be read: %w", err)
 	}
 	return nil
 }
 
-func (m *Module) load(k, value []byte) error {
-	record, err := keyspace.Parse(k)
-	if err != nil {
-		return err
-	}
-	account, _ := record.Text(keyspace.PartAccount)
-	name, _ := record.Text(keyspace.PartName)
-	switch record.ID {
+func (m *Module) load(k *keyspace.Key, value []byte) (err error) {
+	account, _, name := k.Named()
+	switch k.ID {
 	case keyspace.KindIdentity:
 		e := &iam.Entity{}
 		if err := decode(value, e); err != nil || name == "" {
 			return errRecord
 		}
-		kind, _ := record.Number(keyspace.PartKind)
+		kind, _ := k.Number(keyspace.PartKind)
 		e.Kind = iam.Kind(kind)
 		m.account(account).Load(e)
 	case keyspace.KindAccessKey:

@@ -7,7 +7,6 @@ package jobs
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -140,10 +139,10 @@ func (m *Module) put(j *running) { m.shard.Batch.Set(key(j.ID), encode(&j.Job, m
 
 // Load implements kernel.Lifecycle.
 func (m *Module) Load() error {
-	err := store.Each(m.shard.Log.Reader(), keyspace.Prefix([]byte{keyspace.JobSpace}), func(k, value []byte) error {
-		job, err := open(k, value, m.sealer)
+	err := store.EachOf(m.shard.Log.Reader(), keyspace.KindJob, keyspace.Prefix([]byte{keyspace.JobSpace}), func(k *keyspace.Key, value []byte) error {
+		job, err := open(k.Encoded(), value, m.sealer)
 		if err != nil {
-			return fmt.Errorf("%q: %w", k, err)
+			return err
 		}
 		m.jobs = append(m.jobs, &running{Job: job, again: len(job.Doing) > 0})
 		return nil

@@ -65,36 +65,32 @@ func New(k *kernel.Kernel, sealing *seal.Keys) *Module {
 // its key could be deleted, or be configured to have no key.
 func (m *Module) Load() error {
 	r := m.shard.Log.Reader()
-	err := store.Each(r, keyspace.Prefix([]byte{keyspace.KeySpace}), func(key, value []byte) error {
-		if err := m.load(key[1], value); err != nil {
-			return fmt.Errorf("%w: %q", err, key)
-		}
-		return nil
-	})
+	err := store.EachParsed(r, keyspace.Prefix([]byte{keyspace.KeySpace}), m.load)
 	m.reckon()
 	return err
 }
 
-func (m *Module) load(kind byte, value []byte) error {
-	switch kind {
-	case keyspace.KeyRecords:
+func (m *Module) load(key *keyspace.Key, value []byte) error {
+	switch key.ID {
+	case keyspace.KindKey:
 		k, err := decode[kms.Key](value)
 		if err != nil {
 			return err
 		}
 		m.keys[k.ID] = k
-	case keyspace.KeyAliases:
+	case keyspace.KindKeyAlias:
 		a, err := decode[kms.Alias](value)
 		if err != nil {
 			return err
 		}
 		m.aliases[aliasID{a.Account, a.Region, a.Name}] = a
-	case keyspace.KeyGrants:
+	case keyspace.KindKeyGrant:
 		g, err := decode[kms.Grant](value)
 		if err != nil {
 			return err
 		}
 		m.addGrant(g)
+	default: // what the store is sealed with; see OpenSealing
 	}
 	return nil
 }

@@ -71,11 +71,9 @@ func keyOf(id [16]byte) []byte { return append(bytes.Clone(signingPrefix), id[:]
 
 func (e *Keys) read() (map[[16]byte][]byte, error) {
 	keys := map[[16]byte][]byte{}
-	err := store.Each(e.kernel.Store, keyspace.Prefix(signingPrefix), func(key, value []byte) error {
-		var id [16]byte
-		if len(key) == len(signingPrefix)+len(id) {
-			copy(id[:], key[len(signingPrefix):])
-			keys[id] = bytes.Clone(value)
+	err := store.EachParsed(e.kernel.Store, keyspace.Prefix(signingPrefix), func(k *keyspace.Key, value []byte) error {
+		if k.ID == keyspace.KindSigningKey {
+			keys[[16]byte(k.Bytes(keyspace.PartSigningKey))] = bytes.Clone(value)
 		}
 		return nil
 	})

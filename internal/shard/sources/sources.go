@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -89,12 +88,12 @@ func key(name string) []byte {
 // Load implements kernel.Lifecycle.
 func (m *Module) Load() error {
 	all := map[string]*kept{}
-	err := store.Each(m.shard.Log.Reader(), keyspace.Prefix([]byte{keyspace.SourceSpace}), func(k, value []byte) error {
+	err := store.EachOf(m.shard.Log.Reader(), keyspace.KindSource, keyspace.Prefix([]byte{keyspace.SourceSpace}), func(k *keyspace.Key, value []byte) error {
 		r, err := decode(value)
 		if err != nil {
-			return fmt.Errorf("%q: %w", k, err)
+			return err
 		}
-		all[r.Name] = m.open(k, &r)
+		all[r.Name] = m.open(k.Encoded(), &r)
 		return nil
 	})
 	m.all.Store(&all)

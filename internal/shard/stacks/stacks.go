@@ -7,7 +7,6 @@ package stacks
 
 import (
 	"encoding/hex"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -120,32 +119,25 @@ func idOf(arn string) (stackID, bool) { return uuid(arn[strings.LastIndexByte(ar
 func (m *Module) Load() error {
 	m.byID, m.byName, m.stores = map[stackID]*entry{}, map[scope]*entry{}, map[stackID]*entry{}
 	reader := m.shard.Log.Reader()
-	each := func(tag byte, f func(k, value []byte) error) error {
-		return store.Each(reader, keyspace.Prefix([]byte{keyspace.StackSpace, tag}), func(k, value []byte) error {
-			if err := f(k, value); err != nil {
-				return fmt.Errorf("%q: %w", k, err)
-			}
-			return nil
-		})
-	}
-	err := each(keyspace.StackRecords, func(k, value []byte) error {
-		e := &entry{id: stackID(k[2:]), changes: map[stackID]*ChangeSet{}}
+	span := func(tag byte) keyspace.Span { return keyspace.Prefix([]byte{keyspace.StackSpace, tag}) }
+	err := store.EachOf(reader, keyspace.KindStack, span(keyspace.StackRecords), func(k *keyspace.Key, value []byte) error {
+		e := &entry{id: stackID(k.Bytes(keyspace.PartStack)), changes: map[stackID]*ChangeSet{}}
 		e.Resources = map[string]*stack.Resource{}
 		e.Exports = exports{m, e}
 		m.byID[e.id] = e
-		return m.open(k, value, &e.Stack)
+		return m.open(k.Encoded(), value, &e.Stack)
 	})
 	if err != nil {
 		return err
 	}
-	const id = 2 + len(stackID{})
-	err = each(keyspace.StackResources, func(k, value []byte) error {
+	err = store.EachOf(reader, keyspace.KindStackResource, span(keyspace.StackResources), func(k *keyspace.Key, value []byte) error {
 		r := &stack.Resource{}
-		if err := m.open(k, value, r); err != nil {
+		if err := m.open(k.Encoded(), value, r); err != nil {
 			return err
 		}
-		if e := m.byID[stackID(k[2:id])]; e != nil {
-			e.Resources[string(k[id:])] = r
+		if e := m.byID[stackID(k.Bytes(keyspace.PartStack))]; e != nil {
+			id, _ := k.Text(keyspace.PartLogicalID)
+			e.Resources[id] = r
 			if r.Next != nil {
 				m.steps = max(m.steps, r.Next.Order)
 			}
@@ -156,12 +148,12 @@ func (m *Module) Load() error {
 	if err != nil {
 		return err
 	}
-	err = each(keyspace.StackChanges, func(k, value []byte) error {
+	err = store.EachOf(reader, keyspace.KindChangeSet, span(keyspace.StackChanges), func(k *keyspace.Key, value []byte) error {
 		c := &ChangeSet{}
-		if e := m.byID[stackID(k[2:id])]; e != nil {
-			e.changes[stackID(k[id:])] = c
+		if e := m.byID[stackID(k.Bytes(keyspace.PartStack))]; e != nil {
+			e.changes[stackID(k.Bytes(keyspace.PartChangeSet))] = c
 		}
-		return m.open(k, value, c)
+		return m.open(k.Encoded(), value, c)
 	})
 	for _, e := range m.byID {
 		if e.Status != stack.DeleteComplete {

@@ -278,9 +278,9 @@ type formed struct {
 func (m *Module) form(s *stream.Stream, from, to uint64) (*formed, error) {
 	size, _ := s.Hints()
 	b := &formed{Batch: stream.Batch{ID: uuid.NewString(), From: from, Version: s.Version}}
-	err := store.Each(m.reader, keyspace.Span{
+	err := store.EachOf(m.reader, keyspace.KindFirehoseChunk, keyspace.Span{
 		Lower: numberKey(keyspace.FirehoseChunks, s.Number, from), Upper: numberKey(keyspace.FirehoseChunks, s.Number, to),
-	}, func(key, value []byte) error {
+	}, func(k *keyspace.Key, value []byte) error {
 		c, err := stream.DecodeChunk(value)
 		if err != nil { // its records may be readable
 			c = stream.Chunk{Arrival: s.Created.UnixMilli()}
@@ -292,7 +292,7 @@ func (m *Module) form(s *stream.Stream, from, to uint64) (*formed, error) {
 		if b.To == 0 {
 			b.Oldest = c.Arrival
 		}
-		b.To = numberOf(key, 1)
+		b.To, _ = k.Number(keyspace.PartSequence)
 		b.Records += int64(c.Records)
 		b.Bytes += int64(c.Bytes)
 		b.sum.add(&c)
@@ -320,11 +320,20 @@ func (m *Module) Read(s *stream.Stream, b *stream.Batch, f func(arrival int64, r
 		Lower: numberKey(keyspace.FirehoseRecords, s.Number, b.From), Upper: numberKey(keyspace.FirehoseRecords, s.Number, b.To+1),
 	}, func(key, value []byte) error {
 		arrival := b.Oldest
-		number := numberOf(key, 1)
-		for more && numberOf(arrivals.Key(), 1) < number { // their records are lost
-			more = arrivals.Next()
+		number, err := sequenceIn(key, keyspace.KindFirehoseRecords)
+		if err != nil {
+			return err
 		}
-		if more && numberOf(arrivals.Key(), 1) == number {
+		at := uint64(0)
+		for ; more; more = arrivals.Next() {
+			if at, err = sequenceIn(arrivals.Key(), keyspace.KindFirehoseChunk); err != nil {
+				return err
+			}
+			if at >= number { // the records of those before are lost
+				break
+			}
+		}
+		if more && at == number {
 			if c, err := stream.DecodeChunk(arrivals.Value()); err == nil {
 				arrival = c.Arrival
 			}
@@ -340,6 +349,15 @@ func (m *Module) Read(s *stream.Stream, b *stream.Batch, f func(arrival int64, r
 		return f(arrival, records)
 	})
 	return unreadable, err
+}
+
+// sequenceIn is the sequence in the key of a chunk, or of its records.
+func sequenceIn(key []byte, kind keyspace.ID) (sequence uint64, err error) {
+	k, err := keyspace.ParseAs(kind, key)
+	if err == nil {
+		sequence, _ = k.Number(keyspace.PartSequence)
+	}
+	return sequence, err
 }
 
 // Save persists the progress of a batch's delivery.

@@ -9,7 +9,6 @@ package streams
 
 import (
 	"encoding/binary"
-	"fmt"
 	"strings"
 	"time"
 
@@ -91,10 +90,10 @@ func New(k *kernel.Kernel, sealing *seal.Keys, o Options) *Module {
 func (m *Module) Load() error {
 	m.reader = m.shard.Log.Reader()
 	numbers := map[uint64]*buffer{}
-	err := store.Each(m.reader, keyspace.Prefix([]byte{keyspace.FirehoseSpace, keyspace.DeliveryStreams}), func(key, value []byte) error {
+	err := store.EachOf(m.reader, keyspace.KindDeliveryStream, keyspace.Prefix([]byte{keyspace.FirehoseSpace, keyspace.DeliveryStreams}), func(_ *keyspace.Key, value []byte) error {
 		s, err := stream.Decode(value)
 		if err != nil {
-			return fmt.Errorf("delivery stream %q: %w", key, err)
+			return err
 		}
 		numbers[s.Number] = m.add(s)
 		return nil
@@ -102,12 +101,13 @@ func (m *Module) Load() error {
 	if err != nil {
 		return err
 	}
-	err = store.Each(m.reader, keyspace.Prefix([]byte{keyspace.FirehoseSpace, keyspace.FirehoseBatches}), func(key, value []byte) error {
+	err = store.EachOf(m.reader, keyspace.KindFirehoseBatch, keyspace.Prefix([]byte{keyspace.FirehoseSpace, keyspace.FirehoseBatches}), func(k *keyspace.Key, value []byte) error {
 		b, err := stream.DecodeBatch(value)
 		if err != nil {
-			return fmt.Errorf("batch of a delivery stream %q: %w", key, err)
+			return err
 		}
-		if buf := numbers[numberOf(key, 0)]; buf != nil {
+		number, _ := k.Number(keyspace.PartStream)
+		if buf := numbers[number]; buf != nil {
 			buf.batch = b
 		}
 		return nil
@@ -115,8 +115,10 @@ func (m *Module) Load() error {
 	if err != nil {
 		return err
 	}
-	err = store.Each(m.reader, keyspace.Prefix([]byte{keyspace.FirehoseSpace, keyspace.FirehoseChunks}), func(key, value []byte) error {
-		buf, sequence := numbers[numberOf(key, 0)], numberOf(key, 1)
+	err = store.EachOf(m.reader, keyspace.KindFirehoseChunk, keyspace.Prefix([]byte{keyspace.FirehoseSpace, keyspace.FirehoseChunks}), func(k *keyspace.Key, value []byte) error {
+		number, _ := k.Number(keyspace.PartStream)
+		sequence, _ := k.Number(keyspace.PartSequence)
+		buf := numbers[number]
 		if buf == nil {
 			return nil
 		}
@@ -185,8 +187,6 @@ func numberKey(kind byte, numbers ...uint64) []byte {
 	}
 	return k
 }
-
-func numberOf(key []byte, n int) uint64 { return binary.BigEndian.Uint64(key[2+8*n:]) }
 
 func streamKey(s *stream.Stream) []byte {
 	key := append([]byte{keyspace.FirehoseSpace, keyspace.DeliveryStreams}, s.Account...)

@@ -6,7 +6,6 @@ package texts
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"strings"
 	"time"
 
@@ -68,24 +67,14 @@ func (m *Module) put(key []byte, v any) {
 // Load implements kernel.Lifecycle. An unreadable record is an error: without it a message could
 // be sent to a number that has opted out.
 func (m *Module) Load() error {
-	return store.Each(m.shard.Log.Reader(), keyspace.Prefix([]byte{keyspace.SMSSpace}), func(k, value []byte) error {
-		if err := m.load(k, value); err != nil {
-			return fmt.Errorf("%q: %w", k, err)
-		}
-		return nil
-	})
+	return store.EachParsed(m.shard.Log.Reader(), keyspace.Prefix([]byte{keyspace.SMSSpace}), m.load)
 }
 
-func (m *Module) load(k, value []byte) error {
-	record, err := keyspace.Parse(k)
-	if err != nil {
-		return err
-	}
-	account, _ := record.Text(keyspace.PartAccount)
-	region, _ := record.Text(keyspace.PartRegion)
-	number, _ := record.Text(keyspace.PartNumber)
+func (m *Module) load(k *keyspace.Key, value []byte) (err error) {
+	account, region, _ := k.Named()
+	number, _ := k.Text(keyspace.PartNumber)
 	a := m.account(Place{account, region})
-	switch record.ID {
+	switch k.ID {
 	case keyspace.KindSMSAttributes:
 		return decode(value, &a.Attributes)
 	case keyspace.KindSMSConsent:
@@ -94,7 +83,7 @@ func (m *Module) load(k, value []byte) error {
 		a.Consents[number] = c
 	case keyspace.KindSMSDestination:
 		var d sms.Destination
-		d, err = openDestination(k, value, m.options.Sealer)
+		d, err = openDestination(k.Encoded(), value, m.options.Sealer)
 		a.Sandbox[number] = d
 	case keyspace.KindSMSSpending:
 		err = decode(value, &a.Spending)

@@ -20,7 +20,9 @@ type errorShape struct {
 	// set, both override the text of the fault.
 	Query string
 	Mute  bool // the answer has no message
-	Fixed bool // the status is not replaced by the protocol's status for client errors
+	// Untyped says that the answer has no Type in REST-JSON.
+	Untyped bool
+	Fixed   bool // the status is not replaced by the protocol's status for client errors
 }
 
 const (

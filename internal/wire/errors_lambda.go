@@ -14,6 +14,14 @@ func lambdaError(code string, status int, member, text string) errorShape {
 	return errorShape{Type: lambdaType + code, Code: code, Status: status, Server: status >= http.StatusInternalServerError, Member: member, Text: text}
 }
 
+// lambdaInvalidated is a fault that is found before Lambda has the request: its model does not
+// have the error, and so the answer has no Type.
+func lambdaInvalidated(text string) errorShape {
+	shape := lambdaError("ValidationException", http.StatusBadRequest, "message", text)
+	shape.Untyped = true
+	return shape
+}
+
 var lambdaInvalid = lambdaError("InvalidParameterValueException", http.StatusBadRequest, "message", "A parameter is not valid.")
 
 // lambdaErrors are the faults of Lambda, with the names, statuses and members of
@@ -22,8 +30,8 @@ var lambdaErrors = with(map[fault.Kind]errorShape{
 	fault.Internal:              lambdaError("ServiceException", http.StatusInternalServerError, "Message", internalText),
 	fault.InvalidAction:         lambdaError("UnknownOperationException", http.StatusNotFound, "message", "There is no such operation."),
 	fault.MalformedInput:        lambdaError("SerializationException", http.StatusBadRequest, "message", "The request cannot be read."),
-	fault.MissingParameter:      lambdaError("ValidationException", http.StatusBadRequest, "message", "A required member is missing."),
-	fault.ValidationFailed:      lambdaError("ValidationException", http.StatusBadRequest, "message", "A member breaks a constraint."),
+	fault.MissingParameter:      lambdaInvalidated("A required member is missing."),
+	fault.ValidationFailed:      lambdaInvalidated("A member breaks a constraint."),
 	fault.RequestTooLarge:       lambdaError("RequestEntityTooLargeException", http.StatusRequestEntityTooLarge, "message", "The request is too large."),
 	fault.RequestTimeout:        lambdaError("RequestTimeoutException", http.StatusRequestTimeout, "message", "The request body did not arrive in time."),
 	fault.AccessDenied:          lambdaError("AccessDeniedException", http.StatusForbidden, "Message", "Access to the resource is denied."),

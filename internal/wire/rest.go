@@ -130,7 +130,7 @@ func (x *exchange) appendRESTError(dst []byte, shape errorShape, text string) []
 		dst = fastjson.AppendString(dst, x.refusal.Reason)
 		dst = append(dst, ',')
 	}
-	if !x.refusal.Untyped {
+	if !shape.Untyped && !x.refusal.Untyped {
 		dst = append(dst, `"Type":"`+side+`",`...)
 	}
 	dst = append(dst, `"`+cmp.Or(shape.Member, "message")+`":`...)

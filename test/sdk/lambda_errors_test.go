@@ -511,7 +511,11 @@ func TestFunctionsOnTheWire(t *testing.T) {
 		},
 		{
 			"POST", functions, "{}", 400, "ValidationException",
-			`{"Type":"User","message":"1 validation error detected: Value null at 'functionName' failed to satisfy constraint: Member must not be null"}`,
+			`{"message":"1 validation error detected: Value null at 'functionName' failed to satisfy constraint: Member must not be null"}`,
+		},
+		{
+			"GET", functions + "?MaxItems=0", "", 400, "ValidationException",
+			`{"message":"1 validation error detected: Value '0' at 'maxItems' failed to satisfy constraint: Member must have value greater than or equal to 1"}`,
 		},
 		{"POST", functions, "{", 400, "SerializationException", `{"Type":"User","message":"The request body is not valid JSON."}`},
 		{

@@ -11,22 +11,24 @@ import (
 // Lambda functions".
 const MaxTags = 50
 
-// Tag adds tags to a function; one with the key of another replaces it. It fails
-// with ResourceNotFound, or with InvalidParameter for more than MaxTags in all.
-func (s *State) Tag(name arn.ARN, tags map[string]string, b *mutation.Batch) error {
-	return s.retag(name, b, func(all map[string]string) { maps.Copy(all, tags) })
+// Tag adds tags to a function; one with the key of another replaces it. If that changes them,
+// $LATEST has the revision. It fails with ResourceNotFound, or with InvalidParameter for more
+// than MaxTags in all.
+func (s *State) Tag(name arn.ARN, tags map[string]string, revision string, b *mutation.Batch) error {
+	return s.retag(name, revision, b, func(all map[string]string) { maps.Copy(all, tags) })
 }
 
-// Untag removes tags by key; unknown keys are ignored. Errors: ResourceNotFound.
-func (s *State) Untag(name arn.ARN, keys []string, b *mutation.Batch) error {
-	return s.retag(name, b, func(all map[string]string) {
+// Untag removes tags by key, as Tag adds them; unknown keys are ignored. Errors:
+// ResourceNotFound.
+func (s *State) Untag(name arn.ARN, keys []string, revision string, b *mutation.Batch) error {
+	return s.retag(name, revision, b, func(all map[string]string) {
 		for _, key := range keys {
 			delete(all, key)
 		}
 	})
 }
 
-func (s *State) retag(name arn.ARN, b *mutation.Batch, change func(all map[string]string)) error {
+func (s *State) retag(name arn.ARN, revision string, b *mutation.Batch, change func(all map[string]string)) error {
 	f, err := s.function(name)
 	if err != nil {
 		return err
@@ -40,7 +42,7 @@ func (s *State) retag(name arn.ARN, b *mutation.Batch, change func(all map[strin
 	if maps.Equal(tags, f.Tags) {
 		return nil
 	}
-	f.Tags = tags
+	f.Tags, f.latest.Revision = tags, revision
 	s.put(b, f)
 	return nil
 }

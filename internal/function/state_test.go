@@ -137,7 +137,7 @@ func TestHistory(t *testing.T) {
 				n := r.IntN(100)
 				err = s.Reserve(name(), &n, &b)
 			case 12:
-				err = errors.Join(s.Tag(name(), map[string]string{pick("k", "l"): id()}, &b))
+				err = errors.Join(s.Tag(name(), map[string]string{pick("k", "l"): id()}, id(), &b))
 			default:
 				if r.IntN(4) == 0 {
 					_, err = s.Delete(name(), &b)

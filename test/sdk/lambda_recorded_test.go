@@ -178,6 +178,10 @@ func TestRevisions(t *testing.T) {
 		third.StateReasonCode, " ", third.LastUpdateStatus))
 	completeFunctions(t, endpoint)
 	fresh("after an update that published")
+	must(c.TagResource(ctx, &lambda.TagResourceInput{Resource: created.FunctionArn, Tags: map[string]string{"k": "v"}}))(t)
+	fresh("with a tag")
+	must(c.UntagResource(ctx, &lambda.UntagResourceInput{Resource: created.FunctionArn, TagKeys: []string{"k"}}))(t)
+	fresh("without the tag")
 	equal(t, "version 2", *second.RevisionId, *configuration(t, c, "f:2").RevisionId)
 	equal(t, "version 3", *third.RevisionId, *configuration(t, c, "f:3").RevisionId)
 }

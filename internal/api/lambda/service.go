@@ -42,8 +42,8 @@ type Engine interface {
 	ListAliases(ctx context.Context, fn arn.ARN, version, after string, limit int) ([]function.Alias, bool, error)
 	DeleteAlias(ctx context.Context, fn arn.ARN, name string) error
 
-	TagFunction(ctx context.Context, fn arn.ARN, tags map[string]string) error
-	UntagFunction(ctx context.Context, fn arn.ARN, keys []string) error
+	TagFunction(ctx context.Context, fn arn.ARN, tags map[string]string, revision string) error
+	UntagFunction(ctx context.Context, fn arn.ARN, keys []string, revision string) error
 	FunctionTags(ctx context.Context, fn arn.ARN) (map[string]string, error)
 
 	PermitFunction(ctx context.Context, cmd function.Permit) error

@@ -120,7 +120,7 @@ func (s *Service) tagResource(ctx context.Context, call *api.Call, in *TagResour
 	if mapping.Is(fn) {
 		return nil, s.engine.TagMapping(ctx, fn, in.Tags, nil)
 	}
-	return nil, s.engine.TagFunction(ctx, fn, in.Tags)
+	return nil, s.engine.TagFunction(ctx, fn, in.Tags, s.NewRevision())
 }
 
 // untagResource answers UntagResource.
@@ -132,7 +132,7 @@ func (s *Service) untagResource(ctx context.Context, call *api.Call, in *UntagRe
 	if mapping.Is(fn) {
 		return nil, s.engine.TagMapping(ctx, fn, nil, in.TagKeys)
 	}
-	return nil, s.engine.UntagFunction(ctx, fn, in.TagKeys)
+	return nil, s.engine.UntagFunction(ctx, fn, in.TagKeys, s.NewRevision())
 }
 
 // listTags answers ListTags.

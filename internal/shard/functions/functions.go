@@ -389,14 +389,16 @@ func (e *Functions) DeleteAlias(ctx context.Context, fn arn.ARN, name string) er
 	})
 }
 
-// TagFunction adds tags to a function. Errors: ResourceNotFound, InvalidParameter.
-func (e *Functions) TagFunction(ctx context.Context, fn arn.ARN, tags map[string]string) error {
-	return e.WithCatalog(ctx, fn, func(sh *Shard) error { return sh.Functions.Tag(fn, tags, &sh.Batch) })
+// TagFunction adds tags to a function, which then has the revision. Errors: ResourceNotFound,
+// InvalidParameter.
+func (e *Functions) TagFunction(ctx context.Context, fn arn.ARN, tags map[string]string, revision string) error {
+	return e.WithCatalog(ctx, fn, func(sh *Shard) error { return sh.Functions.Tag(fn, tags, revision, &sh.Batch) })
 }
 
-// UntagFunction removes tags from a function. Errors: ResourceNotFound.
-func (e *Functions) UntagFunction(ctx context.Context, fn arn.ARN, keys []string) error {
-	return e.WithCatalog(ctx, fn, func(sh *Shard) error { return sh.Functions.Untag(fn, keys, &sh.Batch) })
+// UntagFunction removes tags from a function, which then has the revision. Errors:
+// ResourceNotFound.
+func (e *Functions) UntagFunction(ctx context.Context, fn arn.ARN, keys []string, revision string) error {
+	return e.WithCatalog(ctx, fn, func(sh *Shard) error { return sh.Functions.Untag(fn, keys, revision, &sh.Batch) })
 }
 
 // FunctionTags are the tags of a function. Errors: ResourceNotFound.

@@ -269,7 +269,7 @@ func TestAlarmErrors(t *testing.T) {
 		{cloudwatch.DescribeAlarmsInput{MaxRecords: aws.Int32(101)}, "101", "maxRecords", "Member must have value less than or equal to 100"},
 		{cloudwatch.DescribeAlarmsInput{AlarmNamePrefix: aws.String("")}, "", "alarmNamePrefix", "Member must have length greater than or equal to 1"},
 		{cloudwatch.DescribeAlarmsInput{ActionPrefix: aws.String("")}, "", "actionPrefix", "Member must have length greater than or equal to 1"},
-		{cloudwatch.DescribeAlarmsInput{AlarmTypes: []types.AlarmType{"X"}}, "X", "alarmTypes", "Member must satisfy enum value set: [CompositeAlarm, MetricAlarm]"},
+		{cloudwatch.DescribeAlarmsInput{AlarmTypes: []types.AlarmType{"MetricAlarm", "X"}}, "[MetricAlarm, X]", "alarmTypes", "Member must satisfy constraint: [Member must satisfy enum value set: [CompositeAlarm, MetricAlarm]]"},
 	} {
 		_, err = c.DescribeAlarms(t.Context(), &tc.in)
 		refused(t, err, "ValidationError", 400, constraint(tc.value, tc.member, tc.rest))

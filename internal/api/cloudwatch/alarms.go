@@ -56,10 +56,9 @@ func readRecords(n *int, otherwise int) (int, error) {
 // wantsMetricAlarms reports whether types include metric alarms, the only ones that are
 // implemented. Empty types include all.
 func wantsMetricAlarms(types []string) (bool, error) {
-	for _, t := range types {
-		if !slices.Contains(alarmTypes, t) {
-			return false, notInEnum(t, "alarmTypes", alarmTypes)
-		}
+	if slices.ContainsFunc(types, func(t string) bool { return !slices.Contains(alarmTypes, t) }) {
+		return false, breaks("["+strings.Join(types, ", ")+"]", "alarmTypes",
+			fmt.Sprintf("Member must satisfy constraint: [Member must satisfy enum value set: [%s]]", strings.Join(alarmTypes, ", ")))
 	}
 	return len(types) == 0 || slices.Contains(types, "MetricAlarm"), nil
 }

@@ -75,11 +75,7 @@ func (s *configuring) check(c *request.Constraints) {
 		c.Pattern("loggingConfig.logGroup", l.LogGroup, logGroupPattern)
 	}
 	if c.Count("architectures", s.Architectures, 1, 1) {
-		for _, a := range s.Architectures {
-			if a != "x86_64" && a != "arm64" {
-				c.Add("architectures", "["+a+"]", "Member must satisfy constraint: [Member must satisfy enum value set: [x86_64, arm64]]")
-			}
-		}
+		c.Enums("architectures", s.Architectures, "x86_64", "arm64")
 	}
 }
 

@@ -261,9 +261,7 @@ func (c changes) check() error {
 		broken.Between("scalingConfig.maximumConcurrency", c.scaling.MaximumConcurrency, minMapped, maxMapped)
 	}
 	if broken.Count("functionResponseTypes", c.responses, 0, 1) {
-		for _, r := range c.responses {
-			broken.Enum("functionResponseTypes", &r, reportFailures)
-		}
+		broken.Enums("functionResponseTypes", c.responses, reportFailures)
 	}
 	if c.filters != nil && len(c.filters.Filters) <= maxFilters { // apply refuses more
 		for _, f := range c.filters.Filters {

@@ -97,6 +97,13 @@ func (c *Constraints) Enum(member string, value *string, allowed ...string) {
 	}
 }
 
+// Enums checks that the items of a list are of the allowed values.
+func (c *Constraints) Enums(member string, items []string, allowed ...string) {
+	if slices.ContainsFunc(items, func(item string) bool { return !slices.Contains(allowed, item) }) {
+		c.Add(member, list(items), "Member must satisfy constraint: [Member must satisfy enum value set: [%s]]", strings.Join(allowed, ", "))
+	}
+}
+
 // Count checks the number of items in a list; ok says that it is right, so that the items are
 // worth a check of their own.
 func (c *Constraints) Count(member string, items []string, minimum, maximum int) (ok bool) {

@@ -54,6 +54,7 @@ type CreateEventSourceMappingInput struct {
 	ScalingConfig                  *ScalingConfig
 	Tags                           map[string]string
 	StartingPosition               *string
+	StartingPositionTimestamp      *api.Time
 	ParallelizationFactor          *int
 	MaximumRecordAgeInSeconds      *int
 	BisectBatchOnFunctionError     *bool
@@ -180,7 +181,8 @@ func unbuilt(key *string, metrics *MetricsConfig) map[string]bool {
 
 func checkCreate(in *CreateEventSourceMappingInput) error {
 	return others(map[string]bool{
-		"StartingPosition": in.StartingPosition != nil, "ParallelizationFactor": in.ParallelizationFactor != nil,
+		"StartingPosition": in.StartingPosition != nil, "StartingPositionTimestamp": in.StartingPositionTimestamp != nil,
+		"ParallelizationFactor":     in.ParallelizationFactor != nil,
 		"MaximumRecordAgeInSeconds": in.MaximumRecordAgeInSeconds != nil, "BisectBatchOnFunctionError": in.BisectBatchOnFunctionError != nil,
 		"MaximumRetryAttempts": in.MaximumRetryAttempts != nil, "TumblingWindowInSeconds": in.TumblingWindowInSeconds != nil,
 		"DestinationConfig": in.DestinationConfig != nil, "ProvisionedPollerConfig": in.ProvisionedPollerConfig != nil,
@@ -245,18 +247,20 @@ func shownMapping(m *mapping.Mapping) *EventSourceMappingConfiguration {
 	return out
 }
 
-// changes are the members that creation and update share.
+// changes are the members that creation and update share, and the position of a creation.
 type changes struct {
 	batch, window *int
 	filters       *FilterCriteria
 	responses     []string
 	scaling       *ScalingConfig
+	position      *string
 }
 
 func (c changes) check() error {
 	var broken request.Constraints
 	broken.Between("batchSize", c.batch, 1, maxBatch)
 	broken.Between("maximumBatchingWindowInSeconds", c.window, 0, maxWindow)
+	broken.Enum("startingPosition", c.position, "LATEST", "AT_TIMESTAMP", "TRIM_HORIZON")
 	if c.scaling != nil {
 		broken.Between("scalingConfig.maximumConcurrency", c.scaling.MaximumConcurrency, minMapped, maxMapped)
 	}
@@ -305,7 +309,7 @@ func (c changes) apply(set *mapping.Settings) error {
 
 // createMapping answers CreateEventSourceMapping.
 func (s *Service) createMapping(ctx context.Context, call *api.Call, in *CreateEventSourceMappingInput) (*EventSourceMappingConfiguration, error) {
-	c := changes{in.BatchSize, in.MaximumBatchingWindowInSeconds, in.FilterCriteria, in.FunctionResponseTypes, in.ScalingConfig}
+	c := changes{in.BatchSize, in.MaximumBatchingWindowInSeconds, in.FilterCriteria, in.FunctionResponseTypes, in.ScalingConfig, in.StartingPosition}
 	queue, n, err := readMapping(call, in.EventSourceArn, &in.FunctionName, c)
 	if err != nil {
 		return nil, err
@@ -386,7 +390,7 @@ func readMapping(call *api.Call, queueARN, name *string, c changes) (queue arn.A
 
 // updateMapping answers UpdateEventSourceMapping.
 func (s *Service) updateMapping(ctx context.Context, call *api.Call, in *UpdateEventSourceMappingInput) (*EventSourceMappingConfiguration, error) {
-	c := changes{in.BatchSize, in.MaximumBatchingWindowInSeconds, in.FilterCriteria, in.FunctionResponseTypes, in.ScalingConfig}
+	c := changes{in.BatchSize, in.MaximumBatchingWindowInSeconds, in.FilterCriteria, in.FunctionResponseTypes, in.ScalingConfig, nil}
 	_, n, err := readMapping(call, nil, in.FunctionName, c)
 	if err != nil {
 		return nil, err

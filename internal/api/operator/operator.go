@@ -106,7 +106,7 @@ func Operations(o Options) []rest.Operation {
 		rest.Define(peek("dead-letters", "ListDeadLetters", "The messages of a dead-letter queue, grouped by why they died."), m.DeadLetters),
 		rest.Define(change("messages/redrive", "RedriveMessages", "Moves messages that are named, each to where it came from, or to a queue."), m.Redrive),
 		rest.Define(change("messages/delete", "DeleteMessages", "Deletes messages that are named."), m.Delete),
-		rest.Define(change("redrive", "StartRedrive", "Begins to move all messages of a dead-letter queue, at a rate. It goes on after a restart.").Accepts(), m.StartRedrive),
+		rest.Define(change("redrive", "StartRedrive", "Begins to move all messages of a dead-letter queue, at a rate. It goes on after a restart.", http.StatusServiceUnavailable).Accepts(), m.StartRedrive),
 		rest.Define(one("redrives", "ListRedrives", "The redrives of a queue, with their progress."), m.ListRedrives),
 		rest.Define(change("redrive/cancel", "CancelRedrive", "Ends a redrive; what it has moved stays where it is."), m.CancelRedrive),
 		rest.Define(previewed, o.Jobs.Preview),
@@ -139,7 +139,8 @@ func Operations(o Options) []rest.Operation {
 		rest.Define(one("source", "GetSource", "One source, without its secrets."), o.Sources.Get),
 		rest.Define(rest.Operation{
 			Method: http.MethodPost, Path: Prefix + "sources", Name: "PutSource",
-			Summary: "Makes a source, or replaces one. It publishes as who asks for this, who has to be allowed sns:Publish or sqs:SendMessage on the target.",
+			Summary:  "Makes a source, or replaces one. It publishes as who asks for this, who has to be allowed sns:Publish or sqs:SendMessage on the target.",
+			Statuses: []int{http.StatusServiceUnavailable},
 		}, o.Sources.Put),
 		rest.Define(change("source/pause", "PauseSource", "Has a source take no posts."), o.Sources.Pause),
 		rest.Define(change("source/resume", "ResumeSource", "Has it take them again."), o.Sources.Resume),

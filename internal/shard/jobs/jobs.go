@@ -66,6 +66,7 @@ type Spec struct {
 	To       string `json:"to,omitempty"` // ARN of the destination of messages; empty: the origin of each
 	Where    Where  `json:"where"`
 	Rate     int    `json:"rate,omitempty"` // per second; 0: unlimited
+	Grows    bool   `json:"-"`              // it takes space, and so does not begin while the disk is short of it
 	// Before marks, in the worker's terms, the things that arrive after the job has begun,
 	// which it leaves alone.
 	Before uint64 `json:"before,omitempty"`
@@ -174,10 +175,11 @@ func (m *Module) find(id string) *running {
 	return nil
 }
 
-// Create begins a job. It is durable when it returns. Errors: ErrBusy, ErrTooMany,
-// kernel.ErrFull.
+// Create begins a job. It is durable when it returns. While the disk is short of space those that do
+// not grow begin all the same: what they delete is what it needs, and the records of jobs are
+// bounded. Errors: ErrBusy, ErrTooMany, kernel.ErrFull.
 func (m *Module) Create(spec Spec) (made Job, err error) {
-	if m.kernel.Full() {
+	if spec.Grows && m.kernel.Full() {
 		return made, kernel.ErrFull
 	}
 	spec.By = spec.By.WithoutKey()

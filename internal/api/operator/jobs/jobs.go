@@ -241,7 +241,7 @@ func (j *Jobs) Create(ctx context.Context, c *rest.Call, in *CreateJob) (*Job, e
 	if err != nil {
 		return nil, err
 	}
-	spec.ID, spec.Rate = j.NewID(), in.PerSecond
+	spec.ID, spec.Rate, spec.Grows = j.NewID(), in.PerSecond, in.Kind == redrive
 	made, err := j.Module.Create(spec)
 	if err != nil {
 		return nil, err

@@ -167,6 +167,25 @@ func TestPreview(t *testing.T) {
 	}
 }
 
+// While the disk is short of space, messages can still be deleted by a job, which gives space back.
+// A redrive is refused with what to do.
+func TestShortOfSpace(t *testing.T) {
+	n, j := asked(t, 30)
+	n.Config.Full = func() bool { return true }
+	std := shardtest.QueueARN("std").String()
+	_, err := j.Create(t.Context(), &rest.Call{}, &jobs.CreateJob{JobSpec: jobs.JobSpec{Kind: "redrive", ARN: std, To: shardtest.QueueARN("other").String()}})
+	if r := rest.RefusalOf(err); err == nil || r.Status != http.StatusServiceUnavailable || !strings.Contains(r.Text, "free space") {
+		t.Errorf("a redrive: %+v", err)
+	}
+	if _, err := j.Create(t.Context(), &rest.Call{}, &jobs.CreateJob{JobSpec: jobs.JobSpec{Kind: "delete", ARN: std}}); err != nil {
+		t.Fatal(err)
+	}
+	n.AwaitIdle()
+	if left := n.held(t, "std"); left != 0 {
+		t.Errorf("%d messages are left", left)
+	}
+}
+
 // A condition that is there and says nothing, as of a variable that is not set, is not one that is
 // true of everything.
 func TestEmptyConditions(t *testing.T) {

@@ -193,7 +193,7 @@ func StatusOf(err error) int {
 		return http.StatusForbidden
 	case fault.ResourceInUse, fault.InvalidState:
 		return http.StatusConflict
-	case fault.Unavailable, fault.Throttled:
+	case fault.Unavailable, fault.Throttled, fault.InsufficientStorage:
 		return http.StatusServiceUnavailable
 	default:
 		return http.StatusInternalServerError

@@ -10,6 +10,7 @@ import (
 
 	"godwit.dev/godwit/internal/api/operator/rest"
 	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/shard/kernel"
 )
 
 type listed struct {
@@ -137,6 +138,7 @@ func TestRefusals(t *testing.T) {
 		{rest.NotFound("there is no such thing"), 404, `{"error":"there is no such thing","code":"NotFound"}`},
 		{fault.New(fault.QueueDoesNotExist, "The queue does not exist."), 404, `{"error":"The queue does not exist.","code":"NotFound"}`},
 		{fault.New(fault.Throttled, "Slower."), 503, `{"error":"Slower.","code":"Unavailable"}`},
+		{kernel.ErrFull, 503, `{"error":"The disk has too little free space to accept messages. Receives and deletes go on; free space, or move the data directory.","code":"Unavailable"}`},
 		{fault.New(fault.KMSAccessDenied, "No."), 403, `{"error":"No.","code":"Forbidden"}`},
 		{errors.New("/var/lib/godwit/store: a secret of ours"), 500, `{"error":"internal error","code":"Internal"}`},
 	} {

@@ -382,6 +382,26 @@ func TestCheckWithoutWriting(t *testing.T) {
 	}
 }
 
+// TestSalvageOfARunningServer: data that a server writes to is not copied in the middle of that, and
+// nothing of it is in the other directory.
+func TestSalvageOfARunningServer(t *testing.T) {
+	k := &kept{T: t, fs: vfs.NewMem(), data: "data", clock: clock.NewVirtual(clock.System.Now())}
+	if err := k.open(false); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := salvageIn(k.fs, k.data, "copy", slog.New(slog.DiscardHandler), io.Discard); !errors.Is(err, pebble.ErrInUse) {
+		t.Errorf("a salvage of a store that is open: %v", err)
+	}
+	if _, err := k.fs.Stat("copy"); err == nil {
+		t.Error("it has made the other directory")
+	}
+	k.close()
+	var out bytes.Buffer
+	if whole, err := salvageIn(k.fs, k.data, "copy", slog.New(slog.DiscardHandler), &out); err != nil || !whole {
+		t.Errorf("when it is closed: %v, %v\n%s", whole, err, &out)
+	}
+}
+
 // TestCheckOfASalvagedCopy: what a salvage lost is no damage of its copy, and neither
 // is a start, a check or another salvage told that it is.
 func TestCheckOfASalvagedCopy(t *testing.T) {

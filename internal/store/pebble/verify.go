@@ -110,6 +110,27 @@ func Verify(f vfs.FS, dir string) error {
 	return VerifyCopy(f, dir)
 }
 
+// LockSource keeps stores from opening a directory while it is copied, and changes nothing in it. A
+// directory without the file of the lock, or where that cannot be written, is copied without:
+// nobody writes there. Errors: ErrInUse.
+func LockSource(f vfs.FS, dir string) (unlock func(), err error) {
+	unlock = func() {}
+	if _, err := f.Stat(f.PathJoin(dir, lockFile)); err != nil {
+		return unlock, nil //nolint:nilerr // nobody has opened it
+	}
+	lock, err := pebble.LockDirectory(dir, f)
+	if err == nil {
+		return func() { _ = lock.Close() }, nil
+	}
+	if err = lockError(dir, err); errors.Is(err, ErrInUse) {
+		return unlock, err
+	}
+	return unlock, nil
+}
+
+// lockFile is the name of the file by which the engine locks its directory.
+const lockFile = "LOCK"
+
 // VerifyCopy is Verify of a directory that no server has open, such as a backup: it makes no file
 // for a lock in it.
 func VerifyCopy(f vfs.FS, dir string) error {

@@ -58,11 +58,17 @@ var ErrTarget = errors.New("the directory that is copied into must not exist, or
 // much space as the copy, and is removed at the end.
 const scratchDir = "salvage-scratch"
 
-// Run copies the store in the directory from into store, a directory in to, which must be new.
+// Run copies the store in the directory from into store, a directory in to, which must be new. It
+// fails if a server has from open.
 func Run(from, to, store string, o Options) (report *Report, err error) {
 	if names, err := o.FS.List(to); err == nil && len(names) > 0 {
 		return nil, fmt.Errorf("%w: %s", ErrTarget, to)
 	}
+	unlock, err := pebble.LockSource(o.FS, from)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
 	src, err := files.OpenSource(o.FS, from)
 	if err != nil {
 		return nil, err

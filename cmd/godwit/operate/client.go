@@ -147,6 +147,9 @@ func (c *client) arn(ctx context.Context, service, name string) (string, error) 
 	if strings.HasPrefix(name, "arn:") {
 		return name, nil
 	}
+	if strings.Contains(name, "://") {
+		return "", fmt.Errorf("want a name or an ARN, and no URL, have %q", name)
+	}
 	var overview struct {
 		Server struct{ Region, Account string }
 	}

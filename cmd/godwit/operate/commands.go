@@ -413,7 +413,7 @@ type redrive struct {
 	Connection
 	Queue string `arg:"" help:"Name or ARN of a dead-letter queue."`
 	To    string `placeholder:"QUEUE" help:"Where to, by name or ARN; else each message goes to where it came from."`
-	Rate  int    `placeholder:"N" help:"Messages a second, 1 to 500; else as fast as they go."`
+	Rate  *int   `placeholder:"N" help:"Messages a second, 1 to 500; else as fast as they go."`
 	Yes   bool   `env:"-" short:"y" help:"Do not ask. Without a terminal nobody is asked."`
 }
 
@@ -430,8 +430,8 @@ func (r *redrive) Run(s Streams) error {
 			return err
 		}
 	}
-	if r.Rate != 0 {
-		body["perSecond"] = r.Rate
+	if r.Rate != nil {
+		body["perSecond"] = *r.Rate
 	}
 	if s.Terminal && !r.Yes {
 		left := object{}

@@ -63,7 +63,7 @@ type startJob struct {
 	Since    *string  `env:"-" placeholder:"TIME" help:"Only what was sent then or later, such as 2026-01-31T12:00:00Z."`
 	Until    *string  `env:"-" placeholder:"TIME" help:"Only what was sent before."`
 	To       string   `env:"-" placeholder:"QUEUE" help:"Of redrive: where to, by name or ARN; else each message goes to where it came from."`
-	Rate     int      `env:"-" placeholder:"N" help:"So many a second, 1 to 10000; else as fast as they go."`
+	Rate     *int     `env:"-" placeholder:"N" help:"So many a second, 1 to 10000; else as fast as they go."`
 	Yes      bool     `env:"-" short:"y" help:"Begin without asking."`
 	Detach   bool     `env:"-" help:"Do not wait until it has ended."`
 }
@@ -84,8 +84,8 @@ func (j *startJob) Run(s Streams) error {
 			return err
 		}
 	}
-	if j.Rate != 0 {
-		spec["perSecond"] = j.Rate
+	if j.Rate != nil {
+		spec["perSecond"] = *j.Rate
 	}
 	answer := object{}
 	if err := api.post(ctx, "jobs", spec, &answer); err != nil {
@@ -131,6 +131,8 @@ func (j *startJob) spec(ctx context.Context, api *client) (object, error) {
 		case value == nil:
 		case *value == "": // as from an unset variable of the shell
 			return nil, errors.New("--" + name + " is empty, which is no condition: leave it out to mean everything")
+		case (name == "since" || name == "until") && !isTime(*value):
+			return nil, fmt.Errorf("--%s: want a time such as 2026-01-31T12:00:00Z, have %q", name, *value)
 		default:
 			where[name] = *value
 		}
@@ -145,6 +147,11 @@ func (j *startJob) spec(ctx context.Context, api *client) (object, error) {
 		}
 	}
 	return spec, nil
+}
+
+func isTime(s string) bool {
+	_, err := time.Parse(time.RFC3339, s)
+	return err == nil
 }
 
 // confirm counts the things that a job would concern, and asks whether to begin it.

@@ -3,6 +3,10 @@ package operate
 import (
 	"bytes"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"path"
 	"strings"
 	"testing"
 )
@@ -51,6 +55,42 @@ func TestEmptyConditions(t *testing.T) {
 		var out bytes.Buffer
 		if err := j.Run(Streams{Out: &out, Err: &out}); err == nil || !strings.Contains(err.Error(), name+" is empty") {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// What cannot be meant is refused with the flag and with what is meant, before anything is asked for.
+func TestRefusedConditions(t *testing.T) {
+	c := server(t, map[string]string{"overview": overview, "jobs": `{"id":"j","state":"completed"}`})
+	for want, j := range map[string]startJob{
+		`--since: want a time such as 2026-01-31T12:00:00Z, have "yesterday"`: {Resource: "dead", Since: new("yesterday")},
+		`--until: want a time such as 2026-01-31T12:00:00Z, have "12:00"`:     {Resource: "dead", Until: new("12:00")},
+		`want a name or an ARN, and no URL, have "http://h/000000000000/q"`:   {Resource: "http://h/000000000000/q"},
+	} {
+		j.Connection, j.Kind, j.Yes = c, "delete", true
+		var out bytes.Buffer
+		if err := j.Run(Streams{Out: &out, Err: &out}); err == nil || err.Error() != want {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
+
+// A rate of 0 is told to the server, which refuses it: it is not as fast as things go.
+func TestNoRate(t *testing.T) {
+	asked := map[string]string{}
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		asked[path.Base(r.URL.Path)] = string(body)
+		_, _ = io.WriteString(w, overview)
+	}))
+	defer s.Close()
+	c := Connection{Endpoint: s.URL, Output: "table"}
+	out := Streams{Out: io.Discard, Err: io.Discard}
+	_ = (&startJob{Connection: c, Kind: "delete", Resource: "q", Yes: true, Detach: true, Rate: new(0)}).Run(out)
+	_ = (&redrive{Connection: c, Queue: "q", Rate: new(0)}).Run(out)
+	for _, of := range []string{"jobs", "redrive"} {
+		if !strings.Contains(asked[of], `"perSecond":0`) {
+			t.Errorf("%s: %s", of, asked[of])
 		}
 	}
 }

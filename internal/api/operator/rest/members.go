@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"strconv"
 	"strings"
 )
 
@@ -88,11 +89,20 @@ func checkObject(d *json.Decoder, t reflect.Type) error {
 		if f.Tag.Get("filled") == "true" && (token == nil || token == "" || token == json.Delim('[') && !d.More()) {
 			return BadRequest(name + ": it is there and names nothing: leave it out to mean everything")
 		}
+		if n, ok := token.(json.Number); ok && belowLeast(n, f) { // once decoded it would be as if it were not there
+			return BadRequest(name + ": want a number from " + f.Tag.Get("min") + " to " + f.Tag.Get("max"))
+		}
 		if err := checkValue(d, token, of); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func belowLeast(n json.Number, f reflect.StructField) bool {
+	least, err := strconv.ParseInt(f.Tag.Get("min"), 10, 64)
+	given, fraction := n.Int64()
+	return err == nil && fraction == nil && given < least
 }
 
 // declare collects the members of a struct by their names.

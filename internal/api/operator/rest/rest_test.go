@@ -73,6 +73,7 @@ func TestInputs(t *testing.T) {
 		{"GET", "/list?name=q&name=r", "", 400, "name: it is given twice"},
 		{"GET", "/list?name=q&sort=size", "", 400, "sort: want one of name, age"},
 		{"GET", "/list?name=q&limit=0", "", 400, "limit: want a number from 1 to 10"},
+		{"POST", "/make", `{"name":"q","limit":0}`, 400, "limit: want a number from 1 to 10"},
 		{"GET", "/list?name=q&limit=11", "", 400, "limit: want a number from 1 to 10"},
 		{"GET", "/list?name=q&limit=ten", "", 400, "limit: want a number"},
 		{"GET", "/list?name=q&all=maybe", "", 400, "all: want true or false"},

@@ -87,7 +87,7 @@ format: ## what the linter can mend by itself
 	@for m in $(MODULES); do (cd "$$m" && $(LINT) run --fix ./...) || exit 1; done
 
 # Ring 1 has no goroutines for the race detector to watch, nor have these of ring 0.
-PURE  = /internal/(alarm|arn|caller|config|fastjson|fault|function|iam|ingest|key|kms|mutation|packed|platform|policy|publicnet|queue|sms|sorted|stack|stream|topic)(/|$$)
+PURE  = /internal/(alarm|arn|caller|config|fastjson|fault|function|iam|ingest|key|kms|multimd5|mutation|packed|platform|policy|publicnet|queue|sms|sorted|stack|stream|topic)(/|$$)
 
 # What has no goroutine and no lock of its own, or runs code that is tested under the race
 # detector elsewhere (a shard's lock and its modules in shard, shard/kernel and shard/queues), and what is

@@ -37,6 +37,7 @@ func (s *Service) SendMessage(ctx context.Context, call *api.Call, in *SendMessa
 	if err != nil {
 		return nil, err
 	}
+	out.Message.Seal()
 	if err := s.bytes(call.Account, out.Message.Size()); err != nil {
 		return nil, err
 	}
@@ -94,13 +95,16 @@ func (s *Service) SendMessageBatch(ctx context.Context, call *api.Call, in *Send
 		msgs = append(msgs, m)
 		out.Successful = append(out.Successful, SendMessageBatchResultEntry{
 			Id:                           e.Id,
-			MD5OfMessageBody:             digest(m.Message.BodyMD5),
-			MD5OfMessageAttributes:       attributesDigest(m.Message),
 			MD5OfMessageSystemAttributes: systemDigest(e),
 		})
 	}
 	if len(msgs) == 0 {
 		return out, nil
+	}
+	sealAll(msgs)
+	for i := range msgs {
+		m, result := msgs[i].Message, &out.Successful[i]
+		result.MD5OfMessageBody, result.MD5OfMessageAttributes = digest(m.BodyMD5), attributesDigest(m)
 	}
 	size := 0
 	for i := range msgs {
@@ -150,8 +154,17 @@ func failed(call *api.Call, id string, err error) BatchResultErrorEntry {
 	return BatchResultErrorEntry{Id: id, Code: code, Message: message, SenderFault: sender}
 }
 
-// outgoing validates a message, and converts it for the engine. tooLarge is the beginning of
-// AWS's message for one that is too large.
+// sealAll seals the messages of a batch together.
+func sealAll(batch []shard.Outgoing) {
+	msgs := make([]*message.Message, 0, maxBatch)
+	for i := range batch {
+		msgs = append(msgs, batch[i].Message)
+	}
+	message.SealAll(msgs)
+}
+
+// outgoing validates a message, and converts it for the engine. It is yet to be sealed. tooLarge
+// is the beginning of AWS's message for one that is too large.
 func (s *Service) outgoing(call *api.Call, q arn.ARN, cfg queue.Config, e *SendMessageBatchRequestEntry, tooLarge string) (shard.Outgoing, error) {
 	if e.MessageBody == "" {
 		return shard.Outgoing{}, fault.Newf(fault.MissingParameter, missing, "MessageBody")
@@ -183,7 +196,6 @@ func (s *Service) outgoing(call *api.Call, q arn.ARN, cfg queue.Config, e *SendM
 		return shard.Outgoing{}, fault.Newf(fault.InvalidParameter, "%s Reason: Message must be shorter than %d bytes.", tooLarge, cfg.MaxMessageSize)
 	}
 	m.ID = s.newID()
-	m.Seal()
 	return shard.Outgoing{Message: m, Delay: time.Duration(delay) * time.Second}, nil
 }
 

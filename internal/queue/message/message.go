@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 
+	"godwit.dev/godwit/internal/multimd5"
 	"godwit.dev/godwit/internal/mutation"
 )
 
@@ -145,6 +146,27 @@ func NumberFrom(origin, n uint64) string {
 // Seal computes the digests that SQS answers to senders and receivers.
 func (m *Message) Seal() {
 	m.BodyMD5 = md5.Sum(m.Body) //nolint:gosec // see the import
+	m.sealAttributes()
+}
+
+// SealAll seals several messages in less time than each by itself.
+func SealAll(msgs []*Message) {
+	const most = 16 // at once, so that the arrays are small
+	var bodies [most][]byte
+	var sums [most][md5.Size]byte
+	for part := range slices.Chunk(msgs, most) {
+		for i, m := range part {
+			bodies[i] = m.Body
+		}
+		multimd5.Sums(sums[:len(part)], bodies[:len(part)])
+		for i, m := range part {
+			m.BodyMD5 = sums[i]
+			m.sealAttributes()
+		}
+	}
+}
+
+func (m *Message) sealAttributes() {
 	m.AttributesMD5 = [md5.Size]byte{}
 	if len(m.Attributes) > 0 {
 		m.AttributesMD5 = AttributesMD5(m.Attributes)

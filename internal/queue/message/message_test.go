@@ -60,6 +60,28 @@ func TestSeal(t *testing.T) {
 	}
 }
 
+// TestSealAll: each message is sealed as it would be by itself, be they one or many.
+func TestSealAll(t *testing.T) {
+	for _, n := range []int{0, 1, 2, 3, 10, 16, 17, 40} {
+		msgs, want := make([]*Message, n), make([]Message, n)
+		for i := range msgs {
+			m := Message{Body: bytes.Repeat([]byte{byte(i + 1)}, 61*i), AttributesMD5: [md5.Size]byte{1}}
+			if i%3 == 1 {
+				m.Attributes = []Attribute{{"a", "Number", []byte{'0' + byte(i%10)}}}
+			}
+			want[i] = m
+			want[i].Seal()
+			msgs[i] = &m
+		}
+		SealAll(msgs)
+		for i, m := range msgs {
+			if diff := cmp.Diff(&want[i], m); diff != "" {
+				t.Errorf("message %d of %d: (-want +got)\n%s", i, n, diff)
+			}
+		}
+	}
+}
+
 // TestSize: body, and names, types and values of the attributes.
 func TestSize(t *testing.T) {
 	m := Message{Body: make([]byte, 1000), Trace: "not counted", Attributes: []Attribute{

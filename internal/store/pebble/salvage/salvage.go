@@ -3,15 +3,10 @@
 package salvage
 
 import (
-	"bytes"
-	"cmp"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 
-	engine "github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"godwit.dev/godwit/internal/mutation"
@@ -83,21 +78,11 @@ func Run(from, to, store string, o Options) (report *Report, err error) {
 	}
 	defer func() { err = errors.Join(err, w.close(), o.FS.RemoveAll(scratch)) }()
 
-	report = &Report{Exact: src.Exact}
-	tally := check.NewTally(o.Records)
-	for _, p := range src.Problems {
-		tally.File(p, nil)
-	}
-	if err := pebble.CheckFormat(o.FS, from); err != nil {
-		tally.File(files.Problem{File: pebble.FormatFile, Err: err}, nil)
-	}
-	if err := tally.Noted(o.FS, from, src.List); err != nil {
+	c := &copying{Options: o, report: &Report{Exact: src.Exact}, tally: check.NewTally(o.Records)}
+	if err := c.noteProblems(from, src); err != nil {
 		return nil, err
 	}
-	if err := src.Read(func(write files.Write) error {
-		report.Writes++
-		return w.add(write)
-	}, tally.File); err != nil {
+	if err := c.sortWrites(src, w); err != nil {
 		return nil, err
 	}
 	target, err := pebble.Open(store, pebble.Options{FS: o.FS, Logger: o.Logger})
@@ -105,224 +90,118 @@ func Run(from, to, store string, o Options) (report *Report, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, target.Close()) }()
-	var batch mutation.Batch
-	flush := func(least int) error {
-		if batch.Size() < least || batch.Len() == 0 {
-			return nil
-		}
-		defer batch.Reset()
-		return target.Apply(false, &batch)
-	}
-	err = w.latest(func(key, value []byte, damage error) error {
-		keep := func() error {
-			if o.Repair != nil {
-				o.Repair.See(key, nil)
-			}
-			batch.Set(key, nil)
-			return flush(1 << 20)
-		}
-		if damage == nil && quarantine.Lost(value) {
-			tally.Record(key)
-			if o.Keep == nil || !o.Keep(key) {
-				return nil
-			}
-			return keep()
-		}
-		if damage != nil {
-			tally.File(files.Problem{File: check.ValuesFile(damage), Err: damage}, nil)
-		}
-		if damage == nil && o.Records.LostEarlier(key, value) {
-			tally.Earlier(key)
-			return keep()
-		}
-		if damage != nil || o.Records.Check(key, value) != nil {
-			tally.Record(key)
-			if o.Keep == nil || !o.Keep(key) {
-				return nil
-			}
-			return keep()
-		}
-		o.Records.Add(key, value)
-		if o.Repair != nil {
-			o.Repair.See(key, value)
-		}
-		report.Copied++
-		batch.Set(key, value)
-		return flush(1 << 20)
-	})
-	if err == nil {
-		err = flush(0)
-	}
-	if err == nil && o.Repair != nil {
-		repairs := o.Repair.Repairs()
-		report.Repaired = int64(repairs.Len())
-		err = target.Apply(true, repairs)
-	}
-	if err != nil {
+	c.target = target
+	if err := c.copyLatest(w); err != nil {
 		return nil, err
 	}
-	tally.Report(&report.Report)
-	if o.Repair != nil {
-		for _, what := range o.Repair.Lost() {
-			report.Lost = append(report.Lost, check.Lost{Kind: what})
-		}
-	}
-	return report, target.Sync()
-}
-
-// writes sorts all writes by key, the latest first.
-type writes struct {
-	db     *engine.DB
-	batch  *engine.Batch
-	ranges []deletion
-}
-
-type deletion struct {
-	from, to []byte
-	sequence uint64
-}
-
-func newWrites(f vfs.FS, dir string) (*writes, error) {
-	db, err := engine.Open(dir, &engine.Options{
-		FS: f, DisableWAL: true, MemTableSize: 16 << 20, FormatMajorVersion: engine.FormatNewest, Logger: quiet{},
-	})
-	if err != nil {
+	if err := c.repair(); err != nil {
 		return nil, err
 	}
-	return &writes{db: db, batch: db.NewBatch()}, nil
+	c.complete()
+	return c.report, target.Sync()
 }
 
-type quiet struct{}
+// copying is a run of Run.
+type copying struct {
+	Options
 
-func (quiet) Infof(string, ...any)           {}
-func (quiet) Errorf(string, ...any)          {}
-func (quiet) Fatalf(format string, a ...any) { panic(fmt.Sprintf(format, a...)) }
-
-// The first byte of a write's value in the scratch store.
-const (
-	isSet     = 's'
-	isDeleted = 'd'
-	isDamaged = 'x' // the value is the error's text
-	isCovered = 'c' // a covered record, with the sequence (8) at which it was copied aside
-)
-
-// place is the scratch key of a write: its key, encoded so that none is a prefix of another,
-// and its sequence, the latest first. The covered record follows all writes of the key.
-func place(key []byte, sequence uint64) []byte {
-	p := make([]byte, 0, len(key)+12)
-	for _, b := range key {
-		if p = append(p, b); b == 0 {
-			p = append(p, 0xff)
-		}
-	}
-	return binary.BigEndian.AppendUint64(append(p, 0, 1), ^sequence)
+	report *Report
+	tally  *check.Tally
+	target *pebble.Store
+	batch  mutation.Batch // for the target
 }
 
-func readPlace(p []byte) (key []byte, sequence uint64) {
-	sequence = ^binary.BigEndian.Uint64(p[len(p)-8:])
-	for i, rest := 0, p[:len(p)-10]; i < len(rest); i++ {
-		if key = append(key, rest[i]); rest[i] == 0 {
-			i++
-		}
+// noteProblems notes what of the source is known to be damaged before anything is read.
+func (c *copying) noteProblems(from string, src *files.Source) error {
+	for _, p := range src.Problems {
+		c.tally.File(p, nil)
 	}
-	return key, sequence
+	if err := pebble.CheckFormat(c.FS, from); err != nil {
+		c.tally.File(files.Problem{File: pebble.FormatFile, Err: err}, nil)
+	}
+	return c.tally.Noted(c.FS, from, src.List)
 }
 
-func (w *writes) add(write files.Write) error {
-	var value []byte
-	if key, ok := quarantine.ParseCovered(write.Key); ok {
-		if write.Kind != files.Set || write.Err != nil {
-			return nil
-		}
-		kept := binary.BigEndian.AppendUint64([]byte{isCovered}, write.Sequence)
-		return w.set(place(key, 0), append(kept, write.Value...))
-	}
-	switch write.Kind {
-	case files.DeleteRange:
-		w.ranges = append(w.ranges, deletion{bytes.Clone(write.Key), bytes.Clone(write.Value), write.Sequence})
-		return nil
-	case files.Delete, files.SingleDelete:
-		value = []byte{isDeleted}
-	case files.Set, uint8(engine.InternalKeyKindSetWithDelete):
-		value = append([]byte{isSet}, write.Value...)
-		if write.Err != nil {
-			value = append([]byte{isDamaged}, write.Err.Error()...)
-		}
-	default:
-		return nil // not used by our stores
-	}
-	return w.set(place(write.Key, write.Sequence+1), value)
+// sortWrites reads all writes of the source, readable or not, into w.
+func (c *copying) sortWrites(src *files.Source, w *writes) error {
+	return src.Read(func(write files.Write) error {
+		c.report.Writes++
+		return w.add(write)
+	}, c.tally.File)
 }
 
-func (w *writes) set(at, value []byte) error {
-	if err := w.batch.Set(at, value, nil); err != nil {
+// copyLatest writes the latest value of each key into the target.
+func (c *copying) copyLatest(w *writes) error {
+	if err := w.latest(c.copyRecord); err != nil {
 		return err
 	}
-	if w.batch.Len() < 1<<20 {
+	return c.flush(0)
+}
+
+// copyRecord copies a record, unless its value is lost. With damage, it cannot be read.
+func (c *copying) copyRecord(key, value []byte, damage error) error {
+	switch {
+	case damage != nil:
+		c.tally.File(files.Problem{File: check.ValuesFile(damage), Err: damage}, nil)
+		return c.lose(key)
+	case quarantine.Lost(value):
+		return c.lose(key)
+	case c.Records.LostEarlier(key, value):
+		c.tally.Earlier(key)
+		return c.set(key, nil)
+	case c.Records.Check(key, value) != nil:
+		return c.lose(key)
+	}
+	c.Records.Add(key, value)
+	c.report.Copied++
+	return c.set(key, value)
+}
+
+// lose counts a record as lost, and keeps its key if that is asked for.
+func (c *copying) lose(key []byte) error {
+	c.tally.Record(key)
+	if c.Keep == nil || !c.Keep(key) {
 		return nil
 	}
-	return w.flush()
+	return c.set(key, nil)
 }
 
-func (w *writes) flush() error {
-	err := w.batch.Commit(engine.NoSync)
-	w.batch = w.db.NewBatch()
-	return err
+// batchBytes is how many bytes of records are written into the target together.
+const batchBytes = 1 << 20
+
+func (c *copying) set(key, value []byte) error {
+	if c.Repair != nil {
+		c.Repair.See(key, value)
+	}
+	c.batch.Set(key, value)
+	return c.flush(batchBytes)
 }
 
-// latest calls f with every key that is not deleted, in order.
-func (w *writes) latest(f func(key, value []byte, damage error) error) error {
-	if err := w.flush(); err != nil {
-		return err
+// flush writes the batch if it has at least so many bytes.
+func (c *copying) flush(least int) error {
+	if c.batch.Size() < least || c.batch.Len() == 0 {
+		return nil
 	}
-	slices.SortFunc(w.ranges, func(a, b deletion) int { return bytes.Compare(a.from, b.from) })
-	it, err := w.db.NewIter(nil)
-	if err != nil {
-		return err
-	}
-	var active []deletion
-	next := 0
-	var last []byte
-	begun, deleted := false, uint64(0) // sequence of the latest write of last if it is a deletion; 0: it is none
-	for ok := it.First(); ok && err == nil; ok = it.Next() {
-		key, at := readPlace(it.Key())
-		value := it.Value()
-		again := begun && bytes.Equal(key, last)
-		if again && (deleted == 0 || value[0] != isCovered) {
-			continue
-		}
-		for ; next < len(w.ranges) && bytes.Compare(w.ranges[next].from, key) <= 0; next++ {
-			active = append(active, w.ranges[next])
-		}
-		active = slices.DeleteFunc(active, func(d deletion) bool { return bytes.Compare(d.to, key) <= 0 })
-		sequence := at - 1
-		if value[0] == isCovered {
-			sequence = binary.BigEndian.Uint64(value[1:])
-			if again && sequence > 0 && deleted > sequence { // deleted since
-				continue
-			}
-		}
-		last, begun, deleted = key, true, 0
-		for _, d := range active {
-			if d.sequence > sequence {
-				deleted = max(deleted, d.sequence)
-			}
-		}
-		if deleted > 0 {
-			continue
-		}
-		switch value[0] {
-		case isSet:
-			err = f(key, value[1:], nil)
-		case isCovered:
-			err = f(key, value[9:], nil)
-		case isDamaged:
-			err = f(key, nil, errors.New(string(value[1:])))
-		case isDeleted:
-			deleted = max(sequence, 1)
-		}
-	}
-	return cmp.Or(err, it.Close())
+	defer c.batch.Reset()
+	return c.target.Apply(false, &c.batch)
 }
 
-func (w *writes) close() error { return errors.Join(w.batch.Close(), w.db.Close()) }
+// repair makes the target one that can be opened.
+func (c *copying) repair() error {
+	if c.Repair == nil {
+		return nil
+	}
+	repairs := c.Repair.Repairs()
+	c.report.Repaired = int64(repairs.Len())
+	return c.target.Apply(true, repairs)
+}
+
+// complete adds to the report what is lost.
+func (c *copying) complete() {
+	c.tally.Report(&c.report.Report)
+	if c.Repair != nil {
+		for _, what := range c.Repair.Lost() {
+			c.report.Lost = append(c.report.Lost, check.Lost{Kind: what})
+		}
+	}
+}

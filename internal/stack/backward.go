@@ -10,11 +10,11 @@ import (
 )
 
 // Rollback rolls back a stack whose creation or update has failed without a rollback.
-func (m *Machine) Rollback(now int64, o *Request) {
-	m.begin(now, o)
-	m.assume(o)
+func (m *Machine) Rollback(now int64, req *Request) {
+	m.begin(now, req)
+	m.assume(req)
 	for id, r := range m.Resources {
-		if o.Source.RetainExceptOnCreate && r.Operation == m.Operation && r.DeletePolicy == retain {
+		if req.Source.RetainExceptOnCreate && r.Operation == m.Operation && r.DeletePolicy == retain {
 			r.DeletePolicy = retainButCreate
 			m.touch(id)
 		}
@@ -30,12 +30,12 @@ func (m *Machine) Rollback(now int64, o *Request) {
 
 // ContinueRollback continues an update's rollback that has failed, without the resources to be
 // skipped.
-func (m *Machine) ContinueRollback(now int64, o *Request) {
-	m.begin(now, o)
-	m.assume(o)
-	m.Keep = o.Keep
+func (m *Machine) ContinueRollback(now int64, req *Request) {
+	m.begin(now, req)
+	m.assume(req)
+	m.Keep = req.Keep
 	m.phase(UpdateRollback, userInitiated)
-	for _, id := range o.Keep {
+	for _, id := range req.Keep {
 		r := m.Resources[id]
 		if r == nil || r.Before == nil {
 			continue
@@ -58,26 +58,26 @@ func (m *Machine) BeginCleanup(now int64) {
 }
 
 // Revert rolls back an update that is Held, as that of its parent is rolled back.
-func (m *Machine) Revert(now int64, o *Request) {
+func (m *Machine) Revert(now int64, req *Request) {
 	if !Held(&m.Stack) {
 		return
 	}
-	m.begin(now, o)
-	m.assume(o)
+	m.begin(now, req)
+	m.assume(req)
 	m.cancelDeletions()
 	m.phase(UpdateRollback, userInitiated)
 	m.advance()
 }
 
 // assume sets another role for the steps, if one is given.
-func (m *Machine) assume(o *Request) {
-	if o.Source.Role == "" {
+func (m *Machine) assume(req *Request) {
+	if req.Source.Role == "" {
 		return
 	}
-	m.Source.Role = o.Source.Role
+	m.Source.Role = req.Source.Role
 	if m.Former != nil { // which the stack returns to, and then deletes what it had made
 		former := *m.Former
-		former.Role = o.Source.Role
+		former.Role = req.Source.Role
 		m.Former = &former
 	}
 }
@@ -198,9 +198,9 @@ func (m *Machine) restored(r *Resource, step *Step, o Outcome) {
 
 // Delete begins a deletion, of a stack without an update or rollback in progress. If another
 // stack imports an export, nothing is deleted, and the stack is unchanged.
-func (m *Machine) Delete(now int64, o *Request) {
+func (m *Machine) Delete(now int64, req *Request) {
 	was := m.Status
-	m.begin(now, o)
+	m.begin(now, req)
 	m.phase(DeleteInProgress, userInitiated)
 	for _, out := range m.Outputs {
 		if out.Export == "" {
@@ -211,9 +211,9 @@ func (m *Machine) Delete(now int64, o *Request) {
 			return
 		}
 	}
-	m.Keep = o.Keep
+	m.Keep = req.Keep
 	m.OnFailure = ""
-	m.assume(o)
+	m.assume(req)
 	m.planDeletion()
 	m.advance()
 }

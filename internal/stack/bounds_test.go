@@ -27,7 +27,7 @@ func TestPropertiesAreBounded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.Create(r.now, r.order(d, stack.OnFailureRollback))
+		r.Create(r.now, r.request(d, stack.OnFailureRollback))
 		r.runAll(nil)
 		if r.Status != want {
 			t.Errorf("a stack of %d resources is %s: %s", n, r.Status, r.Reason)
@@ -52,7 +52,7 @@ func TestMasked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := r.order(d, stack.OnFailureNothing)
+	o := r.request(d, stack.OnFailureNothing)
 	o.Source = r.Source
 	r.Create(r.now, o)
 	r.taken()
@@ -94,20 +94,20 @@ func TestMaskedOnceReplaced(t *testing.T) {
 		failing  = "Resources: {A: {Type: AWS::SQS::Queue, Properties: {QueueName: %s, Tags: [{Key: k, Value: %s}]}}, B: {Type: AWS::SQS::Queue, DependsOn: A}}"
 	)
 	r := newRun()
-	order := func(template, onFailure, secret string) *stack.Request {
-		return r.secretOrder(t, fmt.Sprintf(template, "named-by-"+secret[:5], secret), onFailure, secret)
+	request := func(template, onFailure, secret string) *stack.Request {
+		return r.secretRequest(t, fmt.Sprintf(template, "named-by-"+secret[:5], secret), onFailure, secret)
 	}
 	ends := func(want stack.Status) { t.Helper(); r.ends(t, want) }
-	r.Create(r.now, order(template, stack.OnFailureRollback, "first-secret"))
+	r.Create(r.now, request(template, stack.OnFailureRollback, "first-secret"))
 	ends(stack.CreateComplete)
-	r.Update(r.now, order(template, stack.OnFailureRollback, "other-secret"))
+	r.Update(r.now, request(template, stack.OnFailureRollback, "other-secret"))
 	ends(stack.UpdateComplete)
 	r.fails["create B"] = true
-	r.Update(r.now, order(failing, stack.OnFailureRollback, "third-secret"))
+	r.Update(r.now, request(failing, stack.OnFailureRollback, "third-secret"))
 	ends(stack.UpdateRollbackDone)
-	r.Update(r.now, order(failing, stack.OnFailureNothing, "fails-secret"))
+	r.Update(r.now, request(failing, stack.OnFailureNothing, "fails-secret"))
 	ends(stack.UpdateFailed)
-	r.Update(r.now, order(template, stack.OnFailureRollback, "fifth-secret"))
+	r.Update(r.now, request(template, stack.OnFailureRollback, "fifth-secret"))
 	ends(stack.UpdateComplete)
 	deleted := 0
 	for _, e := range r.events {
@@ -134,7 +134,7 @@ func TestMaskedOnceResumed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		o := r.order(d, stack.OnFailureRollback)
+		o := r.request(d, stack.OnFailureRollback)
 		o.Source.Parameters = []stack.Parameter{{Key: "S", Value: secret, NoEcho: true}}
 		if i == 0 {
 			r.Create(r.now, o)
@@ -159,14 +159,14 @@ func TestMaskedOnceResumed(t *testing.T) {
 	}
 }
 
-// secretOrder orders a template that a NoEcho parameter's value was put into.
-func (r *run) secretOrder(t *testing.T, template, onFailure, secret string) *stack.Request {
+// secretRequest asks for a template that a NoEcho parameter's value was put into.
+func (r *run) secretRequest(t *testing.T, template, onFailure, secret string) *stack.Request {
 	t.Helper()
 	d, err := r.bind(template)
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := r.order(d, onFailure)
+	o := r.request(d, onFailure)
 	o.Source.Parameters = []stack.Parameter{{Key: "S", Value: secret, NoEcho: true}}
 	return o
 }
@@ -183,15 +183,15 @@ func (r *run) ends(t *testing.T, want stack.Status) {
 // not kept, however often an update fails.
 func TestMaskedOnceSkipped(t *testing.T) {
 	r := newRun()
-	order := func(onFailure, secret string) *stack.Request {
-		return r.secretOrder(t, "Resources: {A: {Type: AWS::SQS::Queue, Properties: {QueueName: q, Tags: [{Key: k, Value: "+secret+"}]}}}", onFailure, secret)
+	request := func(onFailure, secret string) *stack.Request {
+		return r.secretRequest(t, "Resources: {A: {Type: AWS::SQS::Queue, Properties: {QueueName: q, Tags: [{Key: k, Value: "+secret+"}]}}}", onFailure, secret)
 	}
 	ends := func(want stack.Status) { t.Helper(); r.ends(t, want) }
-	r.Create(r.now, order(stack.OnFailureRollback, "first-secret"))
+	r.Create(r.now, request(stack.OnFailureRollback, "first-secret"))
 	ends(stack.CreateComplete)
 	r.fails["update A"] = true
 	for i := range 5 {
-		r.Update(r.now, order(stack.OnFailureNothing, fmt.Sprintf("next-%d-secret", i)))
+		r.Update(r.now, request(stack.OnFailureNothing, fmt.Sprintf("next-%d-secret", i)))
 		ends(stack.UpdateFailed)
 	}
 	if len(r.Hidden) > 2 { // of what it was, and of what it was to be by the last update but one
@@ -217,17 +217,17 @@ func TestMaskedOnceSkipped(t *testing.T) {
 func TestDeletionAfterFailedUpdate(t *testing.T) {
 	const template = "Resources: {A: {Type: AWS::SQS::Queue, Properties: {QueueName: q, DelaySeconds: %d}}}"
 	r := newRun()
-	order := func(delay int) *stack.Request {
+	request := func(delay int) *stack.Request {
 		d, err := r.bind(fmt.Sprintf(template, delay))
 		if err != nil {
 			t.Fatal(err)
 		}
-		return r.order(d, stack.OnFailureNothing)
+		return r.request(d, stack.OnFailureNothing)
 	}
-	r.Create(r.now, order(1))
+	r.Create(r.now, request(1))
 	r.runAll(nil)
 	r.fails["update A"] = true
-	r.Update(r.now, order(2))
+	r.Update(r.now, request(2))
 	r.runAll(nil)
 	r.fails["delete A"] = true
 	for range 2 { // the second one begins where the first has failed
@@ -254,23 +254,23 @@ func TestDeletionAfterFailedUpdate(t *testing.T) {
 func TestRenamedIsKept(t *testing.T) {
 	const subscription = "Resources: {%s: {Type: AWS::SNS::Subscription, Properties: {TopicArn: t, Protocol: sqs, Endpoint: e}}%s}"
 	r := newRun()
-	order := func(id, more string) *stack.Request {
+	request := func(id, more string) *stack.Request {
 		d, err := r.bind(fmt.Sprintf(subscription, id, more))
 		if err != nil {
 			t.Fatal(err)
 		}
-		return r.order(d, stack.OnFailureRollback)
+		return r.request(d, stack.OnFailureRollback)
 	}
 	r.one = "arn:subscription"
-	r.Create(r.now, order("A", ""))
+	r.Create(r.now, request("A", ""))
 	r.ends(t, stack.CreateComplete)
 	r.fails["create Q"] = true
-	r.Update(r.now, order("B", ", Q: {Type: AWS::SQS::Queue, DependsOn: B}"))
+	r.Update(r.now, request("B", ", Q: {Type: AWS::SQS::Queue, DependsOn: B}"))
 	r.ends(t, stack.UpdateRollbackDone)
 	if len(r.things) != 1 {
 		t.Errorf("behind a rollback there are %v", r.things)
 	}
-	r.Update(r.now, order("B", ""))
+	r.Update(r.now, request("B", ""))
 	r.ends(t, stack.UpdateComplete)
 	if len(r.things) != 1 || r.Resources["A"] != nil {
 		t.Errorf("there are %v", r.things)
@@ -288,9 +288,9 @@ func TestRetainExceptOnCreate(t *testing.T) {
 	for _, policy := range []string{"Retain", "RetainExceptOnCreate"} {
 		for _, onFailure := range []string{stack.OnFailureRollback, stack.OnFailureDelete, stack.OnFailureNothing} {
 			r := newRun()
-			order := func(id string) *stack.Request {
+			request := func(id string) *stack.Request {
 				text := "Resources: {" + id + ": {Type: AWS::SQS::Queue, DeletionPolicy: " + policy + "}, B: {Type: AWS::SQS::Queue, DependsOn: " + id + "}}"
-				o := r.order(nil, onFailure)
+				o := r.request(nil, onFailure)
 				o.Source.RetainExceptOnCreate = policy == "Retain"
 				read, err := template.Parse([]byte(text))
 				if err != nil {
@@ -305,7 +305,7 @@ func TestRetainExceptOnCreate(t *testing.T) {
 				return o
 			}
 			r.fails["create B"] = true
-			r.Create(r.now, order("A"))
+			r.Create(r.now, request("A"))
 			if r.runAll(nil); onFailure == stack.OnFailureNothing {
 				r.Rollback(r.now, &stack.Request{Source: stack.Source{RetainExceptOnCreate: true}})
 				r.runAll(nil)
@@ -320,19 +320,19 @@ func TestRetainExceptOnCreate(t *testing.T) {
 // The role that a rollback is given acts for what comes behind it, too: the one of before may be gone.
 func TestRollbackInAnotherRole(t *testing.T) {
 	r := newRun()
-	order := func(text string) *stack.Request {
+	request := func(text string) *stack.Request {
 		d, err := r.bind("Resources: {A: {Type: AWS::SQS::Queue}" + text + "}")
 		if err != nil {
 			t.Fatal(err)
 		}
-		o := r.order(d, stack.OnFailureNothing)
+		o := r.request(d, stack.OnFailureNothing)
 		o.Source.Role = "gone"
 		return o
 	}
-	r.Create(r.now, order(""))
+	r.Create(r.now, request(""))
 	r.ends(t, stack.CreateComplete)
 	r.fails["create C"] = true
-	r.Update(r.now, order(", B: {Type: AWS::SQS::Queue}, C: {Type: AWS::SQS::Queue, DependsOn: B}"))
+	r.Update(r.now, request(", B: {Type: AWS::SQS::Queue}, C: {Type: AWS::SQS::Queue, DependsOn: B}"))
 	r.ends(t, stack.UpdateFailed)
 	r.Rollback(r.now, &stack.Request{Source: stack.Source{Role: "another"}})
 	if r.taken(); r.Status != stack.UpdateRollbackCleanup || r.Source.Role != "another" {
@@ -344,17 +344,17 @@ func TestRollbackInAnotherRole(t *testing.T) {
 // What cannot be deleted of what an update has replaced can be retained, too.
 func TestDeletionRetainsWhatWasReplaced(t *testing.T) {
 	r := newRun()
-	order := func(text string) *stack.Request {
+	request := func(text string) *stack.Request {
 		d, err := r.bind("Resources: {A: {Type: AWS::SQS::Queue" + text + "}")
 		if err != nil {
 			t.Fatal(err)
 		}
-		return r.order(d, stack.OnFailureNothing)
+		return r.request(d, stack.OnFailureNothing)
 	}
-	r.Create(r.now, order("}"))
+	r.Create(r.now, request("}"))
 	r.ends(t, stack.CreateComplete)
 	r.fails["create B"], r.fails["delete A"] = true, true
-	r.Update(r.now, order(", Properties: {FifoQueue: true}}, B: {Type: AWS::SQS::Queue, DependsOn: A}"))
+	r.Update(r.now, request(", Properties: {FifoQueue: true}}, B: {Type: AWS::SQS::Queue, DependsOn: A}"))
 	r.ends(t, stack.UpdateFailed)
 	r.Delete(r.now, &stack.Request{})
 	r.ends(t, stack.DeleteFailed)

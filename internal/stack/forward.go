@@ -35,23 +35,23 @@ type Request struct {
 	Nested bool
 }
 
-func (m *Machine) begin(now int64, o *Request) {
+func (m *Machine) begin(now int64, req *Request) {
 	m.now = now
-	m.By, m.Token = o.By, o.Token
+	m.By, m.Token = req.By, req.Token
 }
 
 // userInitiated is AWS's reason of a requested operation.
 const userInitiated = "User Initiated"
 
 // Create begins the creation of a stack that has no resources.
-func (m *Machine) Create(now int64, o *Request) {
-	m.begin(now, o)
+func (m *Machine) Create(now int64, req *Request) {
+	m.begin(now, req)
 	if m.Created == 0 {
 		m.Created = now
 	}
-	m.Source, m.Design, m.OnFailure = o.Source, o.Design, o.OnFailure
+	m.Source, m.Design, m.OnFailure = req.Source, req.Design, req.OnFailure
 	m.Operation++
-	m.Policy = o.Policy
+	m.Policy = req.Policy
 	m.imports = map[string]bool{}
 	m.phase(CreateInProgress, userInitiated)
 	m.advance()
@@ -64,23 +64,23 @@ func (m *Machine) Review(now int64) {
 }
 
 // Update begins an update, in a status that is Updatable.
-func (m *Machine) Update(now int64, o *Request) {
-	m.begin(now, o)
+func (m *Machine) Update(now int64, req *Request) {
+	m.begin(now, req)
 	m.Updated = now
 	held := Held(&m.Stack)
 	if held {
 		m.cancelDeletions()
 	}
-	m.Within, m.Keep = o.Nested, nil
+	m.Within, m.Keep = req.Nested, nil
 	if m.Status != UpdateFailed && !held { // else it returns to the last complete source
 		former := m.Source
 		m.Former, m.Stood = &former, &Standing{m.Outputs, m.Imports}
 		m.Operation++
 	}
 	m.hide()
-	m.Source, m.Design, m.OnFailure = o.Source, o.Design, o.OnFailure
-	m.PolicyNow = cmp.Or(o.Meanwhile, m.Policy)
-	m.Policy = cmp.Or(o.Policy, m.Policy)
+	m.Source, m.Design, m.OnFailure = req.Source, req.Design, req.OnFailure
+	m.PolicyNow = cmp.Or(req.Meanwhile, m.Policy)
+	m.Policy = cmp.Or(req.Policy, m.Policy)
 	m.imports = map[string]bool{}
 	m.phase(UpdateInProgress, userInitiated)
 	m.advance()

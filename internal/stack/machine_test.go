@@ -165,7 +165,7 @@ func (r *run) restart() {
 	r.taken()
 }
 
-func (r *run) order(d *stack.Design, onFailure string) *stack.Request {
+func (r *run) request(d *stack.Design, onFailure string) *stack.Request {
 	r.design = d
 	r.now++
 	return &stack.Request{Design: d, OnFailure: onFailure}
@@ -221,7 +221,7 @@ func (r *run) command(d *datadriven.TestData, crash func(r *run) bool) error {
 			return err
 		}
 	}
-	o := r.order(design, onFailure)
+	o := r.request(design, onFailure)
 	switch d.Cmd {
 	case "create":
 		r.Create(r.now, o)

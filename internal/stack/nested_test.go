@@ -33,12 +33,12 @@ func TestNestedUpdateWaits(t *testing.T) {
 	)
 	for _, restarts := range []bool{false, true} {
 		r := newRun()
-		order := func(text string) *stack.Request {
+		request := func(text string) *stack.Request {
 			d, err := r.bind(text)
 			if err != nil {
 				t.Fatal(err)
 			}
-			o := r.order(d, stack.OnFailureRollback)
+			o := r.request(d, stack.OnFailureRollback)
 			o.Nested = true
 			return o
 		}
@@ -51,9 +51,9 @@ func TestNestedUpdateWaits(t *testing.T) {
 				t.Fatalf("%s: %s", r.Status, r.Reason)
 			}
 		}
-		r.Create(r.now, order(before))
+		r.Create(r.now, request(before))
 		r.ends(t, stack.CreateComplete)
-		r.Update(r.now, order(after))
+		r.Update(r.now, request(after))
 		r.runAll(nil)
 		waits()
 		r.has(t, "s-A", "s-A.fifo", "s-B", "s-C")
@@ -63,10 +63,10 @@ func TestNestedUpdateWaits(t *testing.T) {
 		if got := r.Outputs[0].Value; got != "before" {
 			t.Errorf("gives %s", got)
 		}
-		r.Update(r.now, order(after))
+		r.Update(r.now, request(after))
 		r.runAll(nil)
 		waits()
-		r.Update(r.now, order(other)) // the parent was not rolled back, and is updated again
+		r.Update(r.now, request(other)) // the parent was not rolled back, and is updated again
 		r.runAll(nil)
 		waits()
 		r.has(t, "s-A", "s-A", "s-A.fifo", "s-B", "s-C")
@@ -92,27 +92,27 @@ func TestParentBeginsCleanup(t *testing.T) {
 		return n
 	}
 	r := newRun()
-	order := func(minutes int, more, onFailure string) *stack.Request {
+	request := func(minutes int, more, onFailure string) *stack.Request {
 		d, err := r.bind(fmt.Sprintf(nested, minutes, more))
 		if err != nil {
 			t.Fatal(err)
 		}
-		return r.order(d, onFailure)
+		return r.request(d, onFailure)
 	}
-	r.Create(r.now, order(1, "", stack.OnFailureRollback))
+	r.Create(r.now, request(1, "", stack.OnFailureRollback))
 	r.ends(t, stack.CreateComplete)
-	r.Update(r.now, order(2, "", stack.OnFailureRollback))
+	r.Update(r.now, request(2, "", stack.OnFailureRollback))
 	r.ends(t, stack.UpdateComplete)
 	if n := cleaned(r); n != 1 {
 		t.Errorf("cleaned up %d times once it is complete", n)
 	}
 	r.fails["create R"] = true
-	r.Update(r.now, order(3, ", R: {Type: AWS::SQS::Queue, DependsOn: P}", stack.OnFailureRollback))
+	r.Update(r.now, request(3, ", R: {Type: AWS::SQS::Queue, DependsOn: P}", stack.OnFailureRollback))
 	r.ends(t, stack.UpdateRollbackDone)
 	if n := cleaned(r); n != 0 {
 		t.Errorf("cleaned up %d times and rolled back", n)
 	}
-	r.Update(r.now, order(4, ", R: {Type: AWS::SQS::Queue, DependsOn: P}", stack.OnFailureNothing))
+	r.Update(r.now, request(4, ", R: {Type: AWS::SQS::Queue, DependsOn: P}", stack.OnFailureNothing))
 	r.ends(t, stack.UpdateFailed)
 	if n := cleaned(r); n != 0 {
 		t.Errorf("cleaned up %d times, though it can be rolled back", n)

@@ -30,8 +30,8 @@ func WithNesting(ctx context.Context, n *Nesting) context.Context {
 // maxDepth bounds the nesting of stacks: a template may contain itself.
 const maxDepth = 10
 
-// nest marks an order as a step of a parent stack, if the context has one.
-func nest(ctx context.Context, o *stack.Request, c *stacks.Creation) error {
+// nest marks a request as a step of a parent stack, if the context has one.
+func nest(ctx context.Context, req *stack.Request, c *stacks.Creation) error {
 	n, ok := ctx.Value(nesting{}).(*Nesting)
 	if !ok {
 		return nil
@@ -39,8 +39,8 @@ func nest(ctx context.Context, o *stack.Request, c *stacks.Creation) error {
 	if n.Depth > maxDepth {
 		return invalid("Template error: stacks cannot be nested deeper than %d levels", maxDepth)
 	}
-	o.By, o.Source.Role, o.Nested = n.By, n.Role, true
-	o.Source.Conceal(n.Secrets)
+	req.By, req.Source.Role, req.Nested = n.By, n.Role, true
+	req.Source.Conceal(n.Secrets)
 	if c != nil {
 		c.Parent, c.Root, c.Depth = n.Parent, n.Root, n.Depth
 	}

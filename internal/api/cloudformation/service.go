@@ -17,11 +17,11 @@ import (
 // fault.
 type Engine interface {
 	Create(ctx context.Context, c *stacks.Creation) (id string, err error)
-	Update(ctx context.Context, account, region, name string, body []byte, o *stack.Request) (id string, err error)
-	Delete(ctx context.Context, account, region, name string, o *stack.Request) error
+	Update(ctx context.Context, account, region, name string, body []byte, req *stack.Request) (id string, err error)
+	Delete(ctx context.Context, account, region, name string, req *stack.Request) error
 	Cancel(ctx context.Context, account, region, name, token string) error
-	Rollback(ctx context.Context, account, region, name string, o *stack.Request) (id string, err error)
-	ContinueRollback(ctx context.Context, account, region, name string, o *stack.Request) error
+	Rollback(ctx context.Context, account, region, name string, req *stack.Request) (id string, err error)
+	ContinueRollback(ctx context.Context, account, region, name string, req *stack.Request) error
 	Protect(ctx context.Context, account, region, name string, on bool) (id string, err error)
 	SetPolicy(ctx context.Context, account, region, name, policy string) error
 	Get(account, region, name string) (stacks.View, error)
@@ -41,7 +41,7 @@ type Engine interface {
 	TemplateOf(account, region, name, set string) ([]byte, error)
 	ChangeSets(account, region, name string) ([]stacks.ChangeSet, error)
 	DeleteChangeSet(ctx context.Context, account, region, name, set string) error
-	Execute(ctx context.Context, account, region, name, set string, o *stack.Request) error
+	Execute(ctx context.Context, account, region, name, set string, req *stack.Request) error
 }
 
 // Options are the dependencies and settings of a Service. All are required but May.

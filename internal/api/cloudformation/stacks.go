@@ -153,11 +153,11 @@ func (s *Service) createStack(ctx context.Context, call *api.Call, in *CreateSta
 	if err != nil {
 		return nil, err
 	}
-	c.Order = stack.Request{By: call.Caller.WithoutKey(), Token: api.Deref(in.ClientRequestToken), Source: *src, Design: to, OnFailure: onFailure}
-	if c.Order.Policy, err = s.policy(ctx, in.StackPolicyBody, in.StackPolicyURL); err != nil {
+	c.Request = stack.Request{By: call.Caller.WithoutKey(), Token: api.Deref(in.ClientRequestToken), Source: *src, Design: to, OnFailure: onFailure}
+	if c.Request.Policy, err = s.policy(ctx, in.StackPolicyBody, in.StackPolicyURL); err != nil {
 		return nil, err
 	}
-	if err := nest(ctx, &c.Order, c); err != nil {
+	if err := nest(ctx, &c.Request, c); err != nil {
 		return nil, err
 	}
 	id, err := s.Engine.Create(ctx, c)
@@ -210,19 +210,19 @@ func (s *Service) update(ctx context.Context, call *api.Call, in *UpdateStackInp
 	if api.Deref(in.DisableRollback) {
 		onFailure = stack.OnFailureNothing
 	}
-	o := &stack.Request{
+	req := &stack.Request{
 		By: call.Caller.WithoutKey(), Token: api.Deref(in.ClientRequestToken), Source: *p.source, Design: p.design, Seen: was.Phase, OnFailure: onFailure,
 	}
-	if o.Policy, err = s.policy(ctx, in.StackPolicyBody, in.StackPolicyURL); err != nil {
+	if req.Policy, err = s.policy(ctx, in.StackPolicyBody, in.StackPolicyURL); err != nil {
 		return nil, err
 	}
-	if o.Meanwhile, err = s.policy(ctx, in.StackPolicyDuringUpdateBody, in.StackPolicyDuringUpdateURL); err != nil {
+	if req.Meanwhile, err = s.policy(ctx, in.StackPolicyDuringUpdateBody, in.StackPolicyDuringUpdateURL); err != nil {
 		return nil, err
 	}
-	if err := nest(ctx, o, nil); err != nil {
+	if err := nest(ctx, req, nil); err != nil {
 		return nil, err
 	}
-	id, err := s.Engine.Update(ctx, call.Account, call.Region, was.ID, p.body, o)
+	id, err := s.Engine.Update(ctx, call.Account, call.Region, was.ID, p.body, req)
 	return &UpdateStackOutput{id}, bracketed(err, in.StackName)
 }
 
@@ -230,13 +230,13 @@ func (s *Service) deleteStack(ctx context.Context, call *api.Call, in *DeleteSta
 	if in.DeletionMode != nil && *in.DeletionMode != "STANDARD" {
 		return nil, invalid("The deletion mode %s is not served.", *in.DeletionMode)
 	}
-	o := &stack.Request{
+	req := &stack.Request{
 		By: call.Caller.WithoutKey(), Token: api.Deref(in.ClientRequestToken), Keep: in.RetainResources, Source: stack.Source{Role: api.Deref(in.RoleARN)},
 	}
-	if err := nest(ctx, o, nil); err != nil {
+	if err := nest(ctx, req, nil); err != nil {
 		return nil, err
 	}
-	return nil, s.Engine.Delete(ctx, call.Account, call.Region, in.StackName, o)
+	return nil, s.Engine.Delete(ctx, call.Account, call.Region, in.StackName, req)
 }
 
 func (s *Service) cancelUpdateStack(ctx context.Context, call *api.Call, in *CancelUpdateStackInput) (*CancelUpdateStackOutput, error) {

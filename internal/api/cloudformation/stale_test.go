@@ -39,11 +39,11 @@ func (m *moving) Parameters(string, string, func(string) bool) func(string) (str
 	return nil
 }
 
-func (m *moving) Update(_ context.Context, _, _, _ string, _ []byte, o *stack.Request) (string, error) {
-	if o.Seen != m.v.Phase {
+func (m *moving) Update(_ context.Context, _, _, _ string, _ []byte, req *stack.Request) (string, error) {
+	if req.Seen != m.v.Phase {
 		return "", stacks.ErrChanged.With(m.v.ID)
 	}
-	m.took = &o.Source
+	m.took = &req.Source
 	return m.v.ID, nil
 }
 

@@ -109,7 +109,7 @@ func updateNested(ctx context.Context, w *step.Work) (step.Made, error) {
 		case w.Back && v.Token == w.Token: // this very step has brought it back, from an update that no step of its parent holds
 			return is, cmp.Or(w.Options.Stacks.BeginCleanup(ctx, w.Account, w.Region, own), error(step.ErrUnderWay))
 		case w.Back:
-			return is, cmp.Or(w.Options.Stacks.Revert(ctx, w.Account, w.Region, own, backOrder(w)), error(step.ErrUnderWay))
+			return is, cmp.Or(w.Options.Stacks.Revert(ctx, w.Account, w.Region, own, rollbackRequest(w)), error(step.ErrUnderWay))
 		case v.Token == w.Token:
 			return outputs(&v), nil
 		}
@@ -118,7 +118,7 @@ func updateNested(ctx context.Context, w *step.Work) (step.Made, error) {
 	case w.Back && v.Status == stack.UpdateRollbackDone: // whether it failed itself, or has just been brought back
 		return outputs(&v), nil
 	case w.Back && v.Status == stack.UpdateRollbackFailed && v.Token != w.Token:
-		return is, cmp.Or(w.Options.Stacks.ContinueRollback(ctx, w.Account, w.Region, own, backOrder(w)), error(step.ErrUnderWay))
+		return is, cmp.Or(w.Options.Stacks.ContinueRollback(ctx, w.Account, w.Region, own, rollbackRequest(w)), error(step.ErrUnderWay))
 	case v.Token == w.Token && v.Status != stack.UpdateComplete:
 		return is, embedded(&v, "updated")
 	case v.Token == w.Token:
@@ -137,8 +137,8 @@ func updateNested(ctx context.Context, w *step.Work) (step.Made, error) {
 	return is, step.ErrUnderWay
 }
 
-// backOrder has a nested stack go back to what it was before.
-func backOrder(w *step.Work) *stack.Request {
+// rollbackRequest asks a nested stack to go back to what it was before.
+func rollbackRequest(w *step.Work) *stack.Request {
 	return &stack.Request{By: w.By, Token: w.Token, Source: stack.Source{Role: w.Role}, Keep: w.Skip, Nested: true}
 }
 

@@ -234,7 +234,7 @@ func (m *Module) awaitEnd(ctx context.Context, id stackID) {
 
 // Execute begins the changes of a change set, and waits up to executionWait for their end; it
 // removes the stack's other change sets. Errors: ErrNoChanges, ErrState, ErrNotUpdatable.
-func (m *Module) Execute(ctx context.Context, account, region, name, set string, o *stack.Request) error {
+func (m *Module) Execute(ctx context.Context, account, region, name, set string, req *stack.Request) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -245,7 +245,7 @@ func (m *Module) Execute(ctx context.Context, account, region, name, set string,
 		switch {
 		case set.Failure != "":
 			return ErrState.With(set.ID, "FAILED")
-		case set.Executed && e.again(o):
+		case set.Executed && e.again(req):
 			return nil
 		case set.Executed:
 			return ErrState.With(set.ID, "EXECUTE_COMPLETE")
@@ -255,14 +255,14 @@ func (m *Module) Execute(ctx context.Context, account, region, name, set string,
 			return ErrNotUpdatable.With(e.ID, string(e.Status))
 		}
 		source := set.Source
-		source.RetainExceptOnCreate = o.Source.RetainExceptOnCreate
-		d, err := m.designOf(e, &source, o.Store)
+		source.RetainExceptOnCreate = req.Source.RetainExceptOnCreate
+		d, err := m.designOf(e, &source, req.Store)
 		if err != nil {
 			return err
 		}
-		o.Source, o.Design = source, d
+		req.Source, req.Design = source, d
 		if set.OnFailure != "" {
-			o.OnFailure = set.OnFailure
+			req.OnFailure = set.OnFailure
 		}
 		for other := range e.changes {
 			if other != id {
@@ -273,9 +273,9 @@ func (m *Module) Execute(ctx context.Context, account, region, name, set string,
 		done.Executed = true
 		m.putSet(e, id, &done)
 		if e.Status == stack.ReviewInProgress {
-			e.Create(m.shard.Now(), o)
+			e.Create(m.shard.Now(), req)
 		} else {
-			e.Update(m.shard.Now(), o)
+			e.Update(m.shard.Now(), req)
 		}
 		return nil
 	})

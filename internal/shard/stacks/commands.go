@@ -77,7 +77,7 @@ func (m *Module) view(account, region, name string, at func(e *entry) error) err
 type Creation struct {
 	ID, Name, Account, Region string // ID is the ARN
 	Body                      []byte // the template
-	Order                     stack.Request
+	Request                   stack.Request
 	Timeout                   int64  // milliseconds; 0: none
 	Parent, Root              string // ARNs of the stacks above a nested one
 	Depth                     int
@@ -93,7 +93,7 @@ func (m *Module) Create(ctx context.Context, c *Creation) (id string, err error)
 	var tasks []*Task
 	err = m.shard.RunDurableReads(func(*kernel.Tx) error {
 		if there := m.byName[scope{c.Account, c.Region, c.Name}]; there != nil {
-			if c.Order.Token != "" && there.Token == c.Order.Token {
+			if c.Request.Token != "" && there.Token == c.Request.Token {
 				id = there.ID
 				return nil
 			}
@@ -107,8 +107,8 @@ func (m *Module) Create(ctx context.Context, c *Creation) (id string, err error)
 			return err
 		}
 		id = e.ID
-		c.Order.Source.Template = m.keep(e, c.Body)
-		e.Create(m.shard.Now(), &c.Order)
+		c.Request.Source.Template = m.keep(e, c.Body)
+		e.Create(m.shard.Now(), &c.Request)
 		tasks = m.tasks(e, m.save(e))
 		return nil
 	})
@@ -145,37 +145,37 @@ func (m *Module) enter(c *Creation) (*entry, error) {
 }
 
 // again reports that an operation on a stack is its latest one, by the token of the request.
-func (e *entry) again(o *stack.Request) bool { return o.Token != "" && e.Token == o.Token }
+func (e *entry) again(req *stack.Request) bool { return req.Token != "" && e.Token == req.Token }
 
 // Update begins an update; body is nil to keep the template. The same request again, by its token, does
 // nothing while it is under way and once it is complete. Errors: ErrNone, ErrNotUpdatable, ErrChanged,
 // ErrNothing.
-func (m *Module) Update(ctx context.Context, account, region, name string, body []byte, o *stack.Request) (id string, err error) {
+func (m *Module) Update(ctx context.Context, account, region, name string, body []byte, req *stack.Request) (id string, err error) {
 	err = m.run(ctx, account, region, name, func(e *entry) error {
 		id = e.ID
 		updating := strings.HasPrefix(string(e.Status), "UPDATE_")
-		if updating && e.again(o) && e.Status.Busy() {
+		if updating && e.again(req) && e.Status.Busy() {
 			return nil
 		}
-		if !e.Status.Updatable() && (!o.Nested || !stack.Held(&e.Stack)) {
+		if !e.Status.Updatable() && (!req.Nested || !stack.Held(&e.Stack)) {
 			return ErrNotUpdatable.With(e.ID, string(e.Status))
 		}
-		if o.Seen != 0 && o.Seen != e.Phase {
+		if req.Seen != 0 && req.Seen != e.Phase {
 			return ErrChanged.With(e.ID)
 		}
-		changes, outputs := e.Plan(o.Design, o.Source.Tags)
-		if len(changes) == 0 && !outputs && slices.Equal(o.Source.Tags, e.Source.Tags) && e.Status != stack.UpdateFailed {
-			if updating && e.again(o) {
+		changes, outputs := e.Plan(req.Design, req.Source.Tags)
+		if len(changes) == 0 && !outputs && slices.Equal(req.Source.Tags, e.Source.Tags) && e.Status != stack.UpdateFailed {
+			if updating && e.again(req) {
 				return nil
 			}
 			return ErrNothing
 		}
 		if body != nil {
-			o.Source.Template = m.keep(e, body)
+			req.Source.Template = m.keep(e, body)
 		} else {
-			o.Source.Template = e.Source.Template
+			req.Source.Template = e.Source.Template
 		}
-		e.Update(m.shard.Now(), o)
+		e.Update(m.shard.Now(), req)
 		return nil
 	})
 	return id, err
@@ -183,26 +183,26 @@ func (m *Module) Update(ctx context.Context, account, region, name string, body 
 
 // Delete begins a deletion; it does nothing if the stack does not exist, or is being deleted.
 // Errors: ErrNotDeletable, ErrNotKept, ErrNoResource, ErrProtected, ErrRootProtected.
-func (m *Module) Delete(ctx context.Context, account, region, name string, o *stack.Request) error {
+func (m *Module) Delete(ctx context.Context, account, region, name string, req *stack.Request) error {
 	err := m.run(ctx, account, region, name, func(e *entry) error {
 		switch {
 		case e.Status == stack.DeleteComplete || e.Status == stack.DeleteInProgress:
 			return nil
 		case e.Protected:
 			return ErrProtected.With(e.Name)
-		case !o.Nested && m.rootProtected(e):
+		case !req.Nested && m.rootProtected(e):
 			return ErrRootProtected.With(e.Name)
-		case e.Status.Busy() && e.Status != stack.CreateInProgress && e.Status != stack.RollbackInProgress && (!o.Nested || !stack.Held(&e.Stack)):
+		case e.Status.Busy() && e.Status != stack.CreateInProgress && e.Status != stack.RollbackInProgress && (!req.Nested || !stack.Held(&e.Stack)):
 			return ErrNotDeletable.With(e.ID, string(e.Status))
-		case len(o.Keep) > 0 && e.Status != stack.DeleteFailed:
+		case len(req.Keep) > 0 && e.Status != stack.DeleteFailed:
 			return ErrNotKept
 		}
-		for _, id := range o.Keep { // one that is spelled wrongly would be deleted
+		for _, id := range req.Keep { // one that is spelled wrongly would be deleted
 			if e.Resources[id] == nil {
 				return ErrNoResource.With(id, e.Name)
 			}
 		}
-		e.Delete(m.shard.Now(), o)
+		e.Delete(m.shard.Now(), req)
 		return nil
 	})
 	if errors.Is(err, ErrNone) {
@@ -231,13 +231,13 @@ func (m *Module) Cancel(ctx context.Context, account, region, name, token string
 
 // Rollback rolls back a stack whose operation has failed without a rollback. Errors: ErrNone,
 // ErrNotRolling.
-func (m *Module) Rollback(ctx context.Context, account, region, name string, o *stack.Request) (id string, err error) {
+func (m *Module) Rollback(ctx context.Context, account, region, name string, req *stack.Request) (id string, err error) {
 	err = m.run(ctx, account, region, name, func(e *entry) error {
 		id = e.ID
 		if e.Status != stack.CreateFailed && e.Status != stack.UpdateFailed {
 			return ErrNotRolling.With(e.ID, string(e.Status))
 		}
-		e.Rollback(m.shard.Now(), o)
+		e.Rollback(m.shard.Now(), req)
 		return nil
 	})
 	return id, err
@@ -245,12 +245,12 @@ func (m *Module) Rollback(ctx context.Context, account, region, name string, o *
 
 // ContinueRollback continues a rollback of an update that has failed. Errors: ErrNone,
 // ErrNotRolling, ErrNoResource, ErrNotSkipped.
-func (m *Module) ContinueRollback(ctx context.Context, account, region, name string, o *stack.Request) error {
+func (m *Module) ContinueRollback(ctx context.Context, account, region, name string, req *stack.Request) error {
 	return m.run(ctx, account, region, name, func(e *entry) error {
 		if e.Status != stack.UpdateRollbackFailed {
 			return ErrNotRolling.With(e.ID, string(e.Status))
 		}
-		for _, id := range o.Keep {
+		for _, id := range req.Keep {
 			own, within, _ := strings.Cut(id, ".")
 			switch r := e.Resources[own]; {
 			case r == nil || within != "" && r.Type != stack.Type:
@@ -259,7 +259,7 @@ func (m *Module) ContinueRollback(ctx context.Context, account, region, name str
 				return ErrNotSkipped.With(id, string(r.Status))
 			}
 		}
-		e.ContinueRollback(m.shard.Now(), o)
+		e.ContinueRollback(m.shard.Now(), req)
 		return nil
 	})
 }
@@ -273,9 +273,9 @@ func (m *Module) BeginCleanup(ctx context.Context, account, region, name string)
 }
 
 // Revert rolls back a nested stack's update that waits for its parent's. Errors: ErrNone.
-func (m *Module) Revert(ctx context.Context, account, region, name string, o *stack.Request) error {
+func (m *Module) Revert(ctx context.Context, account, region, name string, req *stack.Request) error {
 	return m.run(ctx, account, region, name, func(e *entry) error {
-		e.Revert(m.shard.Now(), o)
+		e.Revert(m.shard.Now(), req)
 		return nil
 	})
 }

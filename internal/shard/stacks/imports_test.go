@@ -47,7 +47,7 @@ func arnOf(name string, n int) string {
 	return fmt.Sprintf("arn:aws:cloudformation:us-east-1:000000000000:stack/%s/11111111-2222-4333-8444-%012d", name, n)
 }
 
-func orderOf(t *testing.T, name, id, text string) stack.Request {
+func requestOf(t *testing.T, name, id, text string) stack.Request {
 	t.Helper()
 	read, err := template.Parse([]byte(text))
 	if err != nil {
@@ -63,14 +63,14 @@ func orderOf(t *testing.T, name, id, text string) stack.Request {
 func madeStack(t *testing.T, m *stacks.Module, name string, n int, text string) {
 	t.Helper()
 	id := arnOf(name, n)
-	if _, err := m.Create(t.Context(), &stacks.Creation{ID: id, Name: name, Account: account, Region: region, Body: []byte(text), Order: orderOf(t, name, id, text)}); err != nil {
+	if _, err := m.Create(t.Context(), &stacks.Creation{ID: id, Name: name, Account: account, Region: region, Body: []byte(text), Request: requestOf(t, name, id, text)}); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func updated(t *testing.T, m *stacks.Module, name string, n int, text string) {
 	t.Helper()
-	o := orderOf(t, name, arnOf(name, n), text)
+	o := requestOf(t, name, arnOf(name, n), text)
 	if _, err := m.Update(t.Context(), account, region, name, []byte(text), &o); err != nil {
 		t.Fatal(err)
 	}

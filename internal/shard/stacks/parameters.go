@@ -119,7 +119,7 @@ func named(r *stack.Resource, t *Task, id string) bool {
 
 // before reports that a step of the resource of an id began before another step.
 func before(n *stack.Step, id string, t *Task) bool {
-	if n.Order != t.Order { // 0: a version that gave no orders began it
+	if n.Order != t.Order { // 0: a version that did not count the steps began it
 		return n.Order < t.Order
 	}
 	if n.Began != t.Began {

@@ -46,7 +46,7 @@ func TestParameters(t *testing.T) {
 		has(m, "")
 		m.Start(writer{})
 		c := &stacks.Creation{ID: first, Name: "shop", Account: account, Region: region, Body: []byte(template)}
-		c.Order = stack.Request{Design: design(t, template), OnFailure: stack.OnFailureRollback}
+		c.Request = stack.Request{Design: design(t, template), OnFailure: stack.OnFailureRollback}
 		if _, err := m.Create(t.Context(), c); err != nil {
 			t.Fatal(err)
 		}
@@ -69,7 +69,7 @@ func TestParametersSideBySide(t *testing.T) {
 	const template = "Resources: {P: {Type: AWS::SSM::Parameter, Properties: {Name: n, Type: String, Value: v}}, Q: {Type: AWS::SSM::Parameter, Properties: {Name: n, Type: String, Value: v}}}"
 	with(t, memory.New(), sealer(t), func(_ *kernel.Kernel, m *stacks.Module) {
 		c := &stacks.Creation{ID: first, Name: "shop", Account: account, Region: region, Body: []byte(template)}
-		c.Order = stack.Request{Design: design(t, template), OnFailure: stack.OnFailureRollback}
+		c.Request = stack.Request{Design: design(t, template), OnFailure: stack.OnFailureRollback}
 		if _, err := m.Create(t.Context(), c); err != nil { // whose steps nobody takes
 			t.Fatal(err)
 		}
@@ -108,7 +108,7 @@ func TestParametersWhileReplaced(t *testing.T) {
 		m.Start(fussy{})
 		text := fmt.Sprintf(template, "before", 0)
 		c := &stacks.Creation{ID: first, Name: "shop", Account: account, Region: region, Body: []byte(text)}
-		c.Order = stack.Request{Design: design(t, text), OnFailure: stack.OnFailureRollback}
+		c.Request = stack.Request{Design: design(t, text), OnFailure: stack.OnFailureRollback}
 		if _, err := m.Create(t.Context(), c); err != nil {
 			t.Fatal(err)
 		}

@@ -127,7 +127,7 @@ func TestManagersOfOneMoment(t *testing.T) {
 func create(t *testing.T, m *stacks.Module, name, id, template string) {
 	t.Helper()
 	c := &stacks.Creation{ID: id, Name: name, Account: account, Region: region, Body: []byte(template)}
-	c.Order = stack.Request{Design: design(t, template), OnFailure: stack.OnFailureRollback}
+	c.Request = stack.Request{Design: design(t, template), OnFailure: stack.OnFailureRollback}
 	if _, err := m.Create(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}

@@ -87,7 +87,7 @@ func creation(t *testing.T, queues int) *stacks.Creation {
 		fmt.Fprintf(&b, "  Q%d: {Type: AWS::SQS::Queue, Properties: {Tags: [{Key: k, Value: %s}]}}\n", i, secret)
 	}
 	c := &stacks.Creation{ID: first, Name: "shop", Account: account, Region: region, Body: []byte(b.String())}
-	c.Order = stack.Request{Design: design(t, b.String()), OnFailure: stack.OnFailureRollback}
+	c.Request = stack.Request{Design: design(t, b.String()), OnFailure: stack.OnFailureRollback}
 	return c
 }
 
@@ -128,13 +128,13 @@ func TestStack(t *testing.T) {
 	w := &maker{there: map[string]bool{}}
 	with(t, st, s, func(_ *kernel.Kernel, m *stacks.Module) {
 		c := creation(t, queues)
-		c.Order.Token = "once"
+		c.Request.Token = "once"
 		for range 2 {
 			if id, err := m.Create(t.Context(), c); id != first || err != nil {
 				t.Fatalf("%s, %v", id, err)
 			}
 		}
-		c.Order.Token = "twice"
+		c.Request.Token = "twice"
 		if _, err := m.Create(t.Context(), c); !errors.Is(err, stacks.ErrExists) {
 			t.Errorf("another one of its name: %v", err)
 		}

@@ -51,8 +51,8 @@ type Options struct {
 type Stacks interface {
 	Get(account, region, name string) (stacks.View, error)
 	BeginCleanup(ctx context.Context, account, region, name string) error
-	Revert(ctx context.Context, account, region, name string, o *stack.Request) error
-	ContinueRollback(ctx context.Context, account, region, name string, o *stack.Request) error
+	Revert(ctx context.Context, account, region, name string, req *stack.Request) error
+	ContinueRollback(ctx context.Context, account, region, name string, req *stack.Request) error
 }
 
 // Made is what there is of a resource.

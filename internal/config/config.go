@@ -339,7 +339,7 @@ func (c *Config) Check() error {
 	return errors.Join(problems...)
 }
 
-// sorted is a map in the order of its keys, so that problems are always told in the same order.
+// sorted is a map in the order of its keys, so that problems are always reported in the same order.
 func sorted[V any](m map[string]V) iter.Seq2[string, V] {
 	return func(yield func(string, V) bool) {
 		for _, k := range slices.Sorted(maps.Keys(m)) {

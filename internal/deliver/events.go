@@ -17,7 +17,7 @@ import (
 	"godwit.dev/godwit/internal/topic"
 )
 
-// Event reports a step of a delivery: an attempt and its result, or the end of a delivery
+// Event reports what happened to a delivery: an attempt and its result, or the end of a delivery
 // without a further attempt.
 type Event struct {
 	Subscription arn.ARN

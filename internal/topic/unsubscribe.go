@@ -61,8 +61,8 @@ func (s *State) Unsubscribe(now time.Time, cmd Unsubscribe, b *mutation.Batch) (
 	return out, nil
 }
 
-// Paused reports that what waits for the endpoint is held. A subscription that was deleted cannot be
-// resumed, and its endpoint is told all the same.
+// Paused reports that what waits for the endpoint is held. A deleted subscription is never paused:
+// nobody can resume it, and its endpoint must still get the confirmation of the deletion.
 func (sub *Subscription) Paused() bool { return sub.PausedAt != 0 && !sub.removed }
 
 // forget removes what is left of a deleted web hook if the request is signed: it cannot restore

@@ -53,12 +53,12 @@ func readJSON(w http.ResponseWriter, r *http.Request, v any) bool {
 	return false
 }
 
-// liftDeadlines removes the deadlines of an answer.
-func liftDeadlines(w http.ResponseWriter) {
-	lift := http.NewResponseController(w)
+// removeDeadlines removes the deadlines of an answer.
+func removeDeadlines(w http.ResponseWriter) {
+	control := http.NewResponseController(w)
 	// The errors mean that the writer has no deadlines.
-	_ = lift.SetReadDeadline(time.Time{})
-	_ = lift.SetWriteDeadline(time.Time{})
+	_ = control.SetReadDeadline(time.Time{})
+	_ = control.SetWriteDeadline(time.Time{})
 }
 
 // Forbid refuses a request with 403. The text is the reason.

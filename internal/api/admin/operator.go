@@ -117,7 +117,7 @@ func chosen(w http.ResponseWriter, r *http.Request) (subscription arn.ARN, id st
 		return subscription, "", false
 	}
 	if request.All {
-		liftDeadlines(w)
+		removeDeadlines(w)
 	}
 	return subscription, request.ID, true
 }

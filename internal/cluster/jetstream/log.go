@@ -55,7 +55,7 @@ type Log struct {
 	missed  missed
 }
 
-// missed is how often in turn readers got nothing in time where the record at is next.
+// missed is how often in succession readers got nothing in time where the record at is next.
 type missed struct {
 	at    uint64
 	times int

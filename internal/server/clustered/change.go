@@ -30,7 +30,7 @@ const (
 )
 
 // nodes serves the list of nodes, and changes of it, which the owner of the state carries out.
-// Its progress is told a line each.
+// The answer has a line for each part of its progress.
 func (f *front) nodes(w http.ResponseWriter, r *http.Request) {
 	p := f.part
 	if r.Method == http.MethodGet {

@@ -152,7 +152,7 @@ func (m *Monitoring) FunctionEvents() invoke.Events {
 	}
 }
 
-// Delivery makes metrics of a step of a delivery.
+// Delivery makes metrics of an attempt at a delivery, or of its end.
 func (m *Monitoring) Delivery(e *deliver.Event) {
 	_, _, ok := e.Subscription.SplitSubscription()
 	if _, _, application := e.Subscription.SplitApplication(); ok || application {

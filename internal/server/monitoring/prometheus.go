@@ -182,7 +182,7 @@ var promOutcomes = map[string]prom.Outcome{
 // FunctionEvent counts what happens to functions.
 func (p *Prometheus) FunctionEvent(e invoke.Event) { p.Function(e.Function, e.Kind.String(), e.Value) }
 
-// Delivery counts a step of a delivery.
+// Delivery counts an attempt at a delivery, or its end.
 func (p *Prometheus) Delivery(e *deliver.Event) {
 	name := e.Topic()
 	if e.Kind != message.Notification || e.Receipt != nil {

@@ -183,7 +183,7 @@ func (a *Applying) differences(what, kind string, is, want map[string]string, se
 		}
 	}
 	for progress := true; len(left) > 0; {
-		last := !progress // nothing more succeeds: what is refused now is told
+		last := !progress // nothing more succeeds: what is refused now is reported
 		progress = false
 		var refused []string
 		for _, name := range left {

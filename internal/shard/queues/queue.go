@@ -347,7 +347,7 @@ func (sh *Shard) AfterCommit(qs *Queue) {
 		at = qs.Machine.NextTimer(now)
 	}
 	if at != 0 {
-		at = max(at, now+1) // other commands first: one Expire or Sweep is bounded
+		at = max(at, now+1) // other commands first: one Recount, Expire or Sweep is bounded
 	}
 	sh.timerBy(qs, at)
 }

@@ -243,7 +243,7 @@ func handler(op *Operation, o Options) http.Handler {
 		}
 		call.Writer, call.Last = w, r.Header.Get("Last-Event-ID")
 		if op.Stream || op.Long {
-			lift(w)
+			removeDeadlines(w)
 		}
 		out, err := carryOut(r.Context(), op, call, in)
 		switch {
@@ -273,8 +273,8 @@ func carryOut(ctx context.Context, op *Operation, call *Call, in any) (out any, 
 
 var errUnfinished = errors.New("the operation did not end")
 
-// lift removes the deadlines of an answer.
-func lift(w http.ResponseWriter) {
+// removeDeadlines removes the deadlines of an answer.
+func removeDeadlines(w http.ResponseWriter) {
 	control := http.NewResponseController(w)
 	_ = control.SetWriteDeadline(time.Time{}) // an error means that there are no deadlines
 	_ = control.SetReadDeadline(time.Time{})

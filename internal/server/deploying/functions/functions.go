@@ -159,7 +159,7 @@ func updateFunction(ctx context.Context, w *step.Work) (step.Made, error) {
 		if err != nil {
 			return is, err
 		}
-		w.Part = 1 // what code in S3, or at a URL, is now cannot be told from it
+		w.Part = 1 // a place in S3, or a URL, does not say which code is there now
 		if out.LastUpdateStatus == "InProgress" {
 			return is, errBusy
 		}

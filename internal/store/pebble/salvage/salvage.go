@@ -21,7 +21,7 @@ type Report struct {
 	check.Report
 	Copied   int64 // records
 	Repaired int64 // records that were rebuilt from others
-	// Exact says that the manifest told which files are in use. Otherwise recently deleted
+	// Exact says that the files in use are known from the manifest. Otherwise recently deleted
 	// records may have come back.
 	Exact bool
 }

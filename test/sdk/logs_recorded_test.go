@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
 )
 
@@ -50,6 +51,22 @@ func TestListLogGroupsErrors(t *testing.T) {
 		if text, _ := body["message"].(string); !strings.Contains(text, want) {
 			t.Errorf("%s: %s, want %s", in, text, want)
 		}
+	}
+}
+
+// One text is for names of groups and of streams that are too long.
+func TestLongLogNames(t *testing.T) {
+	endpoint := start(t)
+	c := logsClient(endpoint)
+	createGroup(t, c, "g", "s")
+	name, long := aws.String("g"), aws.String(strings.Repeat("x", 513))
+	for _, err := range []error{
+		errorOf(c.CreateLogGroup(t.Context(), &cloudwatchlogs.CreateLogGroupInput{LogGroupName: long})),
+		errorOf(c.DeleteLogGroup(t.Context(), &cloudwatchlogs.DeleteLogGroupInput{LogGroupName: long})),
+		errorOf(c.CreateLogStream(t.Context(), &cloudwatchlogs.CreateLogStreamInput{LogGroupName: name, LogStreamName: long})),
+		errorOf(c.GetLogEvents(t.Context(), &cloudwatchlogs.GetLogEventsInput{LogGroupName: name, LogStreamName: long})),
+	} {
+		refused(t, err, "InvalidParameterException", 400, "Invalid LogGroup or LogStream, both must have length less than or equal to 512.")
 	}
 }
 

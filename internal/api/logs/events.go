@@ -22,7 +22,7 @@ const (
 func (s *Service) createLogStream(_ context.Context, call *api.Call, in *StreamInput) (*Empty, error) {
 	a, err := group(call, in.LogGroupName)
 	if err == nil {
-		err = checkStream("logStreamName", in.LogStreamName)
+		err = checkStreamName(in.LogStreamName)
 	}
 	if err != nil {
 		return nil, err
@@ -34,7 +34,7 @@ func (s *Service) createLogStream(_ context.Context, call *api.Call, in *StreamI
 func (s *Service) deleteLogStream(_ context.Context, call *api.Call, in *StreamInput) (*Empty, error) {
 	a, err := group(call, in.LogGroupName)
 	if err == nil {
-		err = checkStream("logStreamName", in.LogStreamName)
+		err = checkStreamName(in.LogStreamName)
 	}
 	if err != nil {
 		return nil, err
@@ -94,7 +94,7 @@ func sequenceToken(at int64) string { return fmt.Sprintf("%056d", at) }
 func (s *Service) putLogEvents(_ context.Context, call *api.Call, in *PutLogEventsInput) (*PutLogEventsOutput, error) {
 	a, err := group(call, in.LogGroupName)
 	if err == nil {
-		err = checkStream("logStreamName", in.LogStreamName)
+		err = checkStreamName(in.LogStreamName)
 	}
 	if err != nil {
 		return nil, err
@@ -157,7 +157,7 @@ func readEvents(in []InputLogEvent) ([]logs.Event, error) {
 func (s *Service) getLogEvents(_ context.Context, call *api.Call, in *GetLogEventsInput) (*GetLogEventsOutput, error) {
 	a, err := groupBy(call, in.LogGroupName, in.LogGroupIdentifier)
 	if err == nil {
-		err = checkStream("logStreamName", in.LogStreamName)
+		err = checkStreamName(in.LogStreamName)
 	}
 	if err == nil {
 		err = checkSpan(in.StartTime, in.EndTime)

@@ -260,8 +260,8 @@ func (s *Service) deleteMetricFilter(_ context.Context, call *api.Call, in *Filt
 
 // checkFilter refuses names of a metric filter that are too long.
 func checkFilter(in *FilterInput) error {
-	if utf8.RuneCountInString(in.LogGroupName) > maxName {
-		return invalid("Invalid LogGroup or LogStream, both must have length less than or equal to %d.", maxName)
+	if err := checkLong(in.LogGroupName); err != nil {
+		return err
 	}
 	return short("filterName", in.FilterName, maxFilterName)
 }

@@ -1,6 +1,7 @@
 package logs
 
 import (
+	"cmp"
 	"encoding/base64"
 	"fmt"
 	"regexp"
@@ -85,9 +86,21 @@ func checkStream(member, value string) error {
 	return text(member, value, 1, maxName, streamName, `[^:*]*`)
 }
 
+// checkLong refuses the name of a group or a stream that is too long. AWS has one text for both.
+func checkLong(name string) error {
+	if utf8.RuneCountInString(name) > maxName {
+		return invalid("Invalid LogGroup or LogStream, both must have length less than or equal to %d.", maxName)
+	}
+	return nil
+}
+
+func checkStreamName(name string) error {
+	return cmp.Or(checkLong(name), checkStream("logStreamName", name))
+}
+
 // group is the ARN of a group's name.
 func group(call *api.Call, name string) (arn.ARN, error) {
-	return arn.LogGroup(call.Region, call.Account, name), checkGroup("logGroupName", name)
+	return arn.LogGroup(call.Region, call.Account, name), cmp.Or(checkLong(name), checkGroup("logGroupName", name))
 }
 
 // groupBy is the ARN of a group, given by its name, or by its name or ARN as an identifier.

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strconv"
 	"strings"
 	"testing"
@@ -182,13 +183,20 @@ func TestForwardedAsWritten(t *testing.T) {
 	f.handOnTo([]roster.Peer{{Name: "b", Address: peer.Listener.Addr().String()}})
 	for _, query := range []string{"Action=SendMessage&MessageBody=a;b&DelaySeconds=5;", "b=%zz&a=1", "b&a=%20+%2f"} {
 		for _, host := range []string{"example.com", ""} {
-			r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
-			r.URL.RawQuery, r.Host = query, host
-			f.ServeHTTP(httptest.NewRecorder(), r)
-			got := <-asked
-			f.ofPeer(httptest.NewRecorder(), got)
-			if got.URL.RawQuery != query || got.Host != host {
-				t.Errorf("%q at %q comes as %q at %q", query, host, got.URL.RawQuery, got.Host)
+			for _, path := range []string{"/", "/000000000000/q", "/a|b{c}^\"`", "/%71/%2f/%c3%a4", "//a//b/./../c", "/a%7Cb|c", "/:a@b,c;d=e&f$g!h*(i)'"} {
+				r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
+				u, err := url.ParseRequestURI(path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				r.URL, r.Host, r.RequestURI = u, host, path+"?"+query
+				r.URL.RawQuery = query
+				f.ServeHTTP(httptest.NewRecorder(), r)
+				got := <-asked
+				f.ofPeer(httptest.NewRecorder(), got)
+				if got.RequestURI != path+"?"+query || got.URL.RawQuery != query || got.Host != host {
+					t.Errorf("%q?%q at %q comes as %q at %q", path, query, host, got.RequestURI, got.Host)
+				}
 			}
 		}
 	}

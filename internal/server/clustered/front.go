@@ -103,7 +103,10 @@ func (f *front) handOnTo(peers []roster.Peer) {
 		proxies[peer.Name] = &httputil.ReverseProxy{
 			Rewrite: func(r *httputil.ProxyRequest) {
 				r.SetURL(target)
-				r.Out.Host, r.Out.URL.RawQuery = r.In.Host, r.In.URL.RawQuery // the caller has signed them
+				r.Out.Host, r.Out.URL.RawQuery = r.In.Host, r.In.URL.RawQuery // the caller has signed them, and the path
+				if path, _, _ := strings.Cut(r.In.RequestURI, "?"); strings.HasPrefix(path, "/") && !strings.HasPrefix(path, "//") {
+					r.Out.URL.Opaque = path // Path would be encoded anew
+				}
 				if r.In.Host == "" {
 					r.Out.Header.Set(hostlessHeader, "yes")
 				}

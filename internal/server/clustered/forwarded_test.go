@@ -1,21 +1,25 @@
 package clustered
 
 import (
+	"bufio"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/server"
 	"godwit.dev/godwit/internal/server/clustered/roster"
@@ -57,7 +61,13 @@ func (o *owner) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // times for bodies and answers are short. ask sends a request by a protocol.
 func startForwarding(t *testing.T, to http.Handler, protocol string) (ask func(method, path string, body io.Reader, length int64) (*http.Response, error)) {
 	t.Helper()
-	peer := httptest.NewServer(to)
+	peer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get(unreadHeader) != "" { // the owner is asked once more, for its answer to what it did not get
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		to.ServeHTTP(w, r)
+	}))
 	t.Cleanup(peer.Close)
 	o := startOwning(t) // another node owns the state
 	f := o.part.front
@@ -199,5 +209,128 @@ func TestForwardedAsWritten(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// startBeside has a node forward to another one, where a handler answers as the owner's would, and both
+// have listeners. It returns the address of the first for clients.
+func startBeside(t *testing.T, h http.HandlerFunc) (address string) {
+	t.Helper()
+	o := startOwning(t) // another node owns the state
+	at, err := o.part.net.Listen(t.Context(), "127.0.0.1:0", func(l net.Listener) net.Listener { return l })
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(serve(forPeers(o.part.net.Only(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		received(r)
+		h(w, r)
+	}))), at))
+	f := o.part.front
+	f.handOnTo([]roster.Peer{{Name: "b", Address: at.Addr().String()}})
+	cfg := config.Config{MaxConnections: 100, MinTransferRate: 4 << 10, TransferWindow: 2 * time.Second}
+	f.limits = server.NewLimits(cfg, slog.New(slog.DiscardHandler))
+	f.limits.Times = server.Times{Read: 3 * time.Second, Write: 3 * time.Second}
+	l, err := server.Listen(t.Context(), "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(serve(server.ForClients(cfg, o.part.log, f.limits, l, nil, f)))
+	return l.Addr().String()
+}
+
+// exchanged sends a request as it is, ends the client's side of the connection if ends is set, and
+// returns the answer.
+func exchanged(t *testing.T, address, request string, ends bool) (status int, text string) {
+	t.Helper()
+	c, err := new(net.Dialer).DialContext(t.Context(), "tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	_ = c.SetDeadline(time.Now().Add(time.Minute))
+	if _, err := io.WriteString(c, request); err != nil {
+		t.Fatal(err)
+	}
+	if ends {
+		if err := c.(*net.TCPConn).CloseWrite(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	answer, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.StatusCode, string(body)
+}
+
+// A client whose body cannot be read gets what the owner answers to that, which reads what is known of
+// it: its length, and whether it came too late. So does one that has ended its side of the connection.
+func TestForwardedUnread(t *testing.T) {
+	address := startBeside(t, func(w http.ResponseWriter, r *http.Request) {
+		text, err := io.ReadAll(r.Body)
+		_ = clock.Wait(r.Context(), clock.System, patience/4) // the request may be given up meanwhile
+		w.WriteHeader(http.StatusTeapot)
+		fmt.Fprintf(w, "%s %d %q %t %t", r.Method, r.ContentLength, text, err != nil, errors.Is(err, os.ErrDeadlineExceeded))
+		if r.Header.Get(unreadHeader) != "" {
+			t.Error("the header is left")
+		}
+	})
+	const post, chunked = "POST / HTTP/1.1\r\nHost: x\r\n", "Transfer-Encoding: chunked\r\n\r\n"
+	for _, c := range []struct {
+		name, request string
+		ends          bool
+		want          string
+	}{
+		{"a whole body", post + "Content-Length: 4\r\n\r\nbody", false, `POST 4 "body" false false`},
+		{"a whole body, and no more", post + "Content-Length: 4\r\n\r\nbody", true, `POST 4 "body" false false`},
+		{"no body, and no more", "GET / HTTP/1.1\r\nHost: x\r\n\r\n", true, `GET 0 "" false false`},
+		{"chunks, and no more", post + chunked + "4\r\nbody\r\n0\r\n\r\n", true, `POST -1 "body" false false`},
+		{"half a body", post + "Content-Length: 8\r\n\r\nbody", true, `POST 8 "" true false`},
+		{"half of one that is not kept", post + fmt.Sprintf("Content-Length: %d\r\n\r\nbody", replayable+1), true, fmt.Sprintf(`POST %d "" true false`, replayable+1)},
+		{"half a body, and then nothing", post + "Content-Length: 8\r\n\r\nbody", false, `POST 8 "" true true`},
+		{"what is no chunk", post + chunked + "no\r\nbody\r\n", false, `POST -1 "" true false`},
+		{"what is no second chunk", post + chunked + "4\r\nbody\r\nno\r\n", false, `POST -1 "" true false`},
+		{"half a chunk", post + chunked + "8\r\nbody", true, `POST -1 "" true false`},
+		{"an upgrade", post + "Connection: Upgrade\r\nUpgrade: \xc3\xa4\r\nContent-Length: 4\r\n\r\nbody", false, `POST 4 "body" false false`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			if status, text := exchanged(t, address, c.request, c.ends); status != http.StatusTeapot || text != c.want {
+				t.Errorf("status %d: %s, want %s", status, text, c.want)
+			}
+		})
+	}
+}
+
+// A long poll of a client that hangs up ends at the owner, which must take no message for it.
+func TestForwardedHangUp(t *testing.T) {
+	asked, ended := make(chan struct{}), make(chan struct{})
+	address := startBeside(t, func(_ http.ResponseWriter, r *http.Request) {
+		close(asked)
+		<-r.Context().Done()
+		close(ended)
+	})
+	c, err := new(net.Dialer).DialContext(t.Context(), "tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(c, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	<-asked
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	over, stop := clock.After(clock.System, time.Minute)
+	defer stop()
+	select {
+	case <-ended:
+	case <-over:
+		t.Error("it goes on")
 	}
 }

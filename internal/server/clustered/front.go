@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
+	"os"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -35,16 +36,18 @@ const (
 )
 
 // Headers of a forwarded request: the forwarding node, the client's address, whether it used TLS,
-// and whether it named no host, as HTTP/1.0 allows. They are only valid where only peers can connect.
+// whether it named no host, as HTTP/1.0 allows, and, where its body could not be read, what of it is
+// known. They are only valid where only peers can connect.
 const (
 	forwardedHeader = peer.ForwardedHeader
 	sourceHeader    = "X-Godwit-Source"
 	secureHeader    = "X-Godwit-Secure"
 	hostlessHeader  = "X-Godwit-Hostless"
+	unreadHeader    = "X-Godwit-Unread"
 )
 
 // ofPeers are these headers.
-var ofPeers = []string{forwardedHeader, sourceHeader, secureHeader, hostlessHeader}
+var ofPeers = []string{forwardedHeader, sourceHeader, secureHeader, hostlessHeader, unreadHeader}
 
 // ofProxies are headers of requests that came through a proxy. The guard checks them, and
 // httputil.ReverseProxy drops them.
@@ -120,6 +123,9 @@ func (f *front) handOnTo(peers []roster.Peer) {
 				if r.In.TLS != nil {
 					r.Out.Header.Set(secureHeader, "yes")
 				}
+				if u, ok := r.In.Context().Value(unreadKey{}).(unread); ok {
+					r.Out.Header.Set(unreadHeader, u.String())
+				}
 			},
 			Transport: p.net, BufferPool: answer.Buffers{}, // a body without a length is flushed at once
 			ModifyResponse: func(r *http.Response) error {
@@ -184,6 +190,12 @@ func (f *front) ofPeer(w http.ResponseWriter, r *http.Request) {
 		f.asked(w, r)
 		return
 	}
+	received(r)
+	f.serve(w, r, true)
+}
+
+// received makes a forwarded request what it was to the node that forwards it.
+func received(r *http.Request) {
 	r.RemoteAddr = r.Header.Get(sourceHeader)
 	r.TLS = nil
 	if r.Header.Get(secureHeader) != "" {
@@ -192,10 +204,12 @@ func (f *front) ofPeer(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get(hostlessHeader) != "" {
 		r.Host = ""
 	}
+	if u, ok := parseUnread(r.Header.Get(unreadHeader)); ok {
+		r.Method, r.Body, r.ContentLength = u.method, io.NopCloser(broken{u.err()}), u.length
+	}
 	for _, name := range ofPeers {
 		r.Header.Del(name)
 	}
-	f.serve(w, r, true)
 }
 
 // asked serves the requests of peers themselves.
@@ -339,7 +353,18 @@ func (f *front) forward(w http.ResponseWriter, r *http.Request, owner string) (d
 	var a attempt
 	// The owner bounds how long an answer takes, and the listener how slowly a client reads it.
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // an error means that there is none
-	proxy.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), attemptKey{}, &a)))
+	ctx, cancel := patiently(context.WithValue(r.Context(), attemptKey{}, &a))
+	defer cancel()
+	out, body := r.WithContext(ctx), &clientBody{ReadCloser: r.Body}
+	out.Body = body
+	r.Header.Del("Upgrade") // to which no owner listens
+	proxy.ServeHTTP(w, out)
+	if err := body.failure(); a.err != nil && err != nil { // the owner has not all of it, and its answer is for the client
+		a.err = nil
+		out = r.WithContext(context.WithValue(ctx, unreadKey{}, unread{r.Method, r.ContentLength, errors.Is(err, os.ErrDeadlineExceeded)}))
+		out.Method, out.Body, out.ContentLength, out.TransferEncoding = unreadMethod, http.NoBody, 0, nil
+		proxy.ServeHTTP(w, out)
+	}
 	if a.err == nil {
 		f.forwarded.Add(1)
 		return true, false

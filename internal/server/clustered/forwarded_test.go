@@ -247,7 +247,7 @@ func exchanged(t *testing.T, address, request string, ends bool) (status int, te
 		t.Fatal(err)
 	}
 	defer c.Close()
-	_ = c.SetDeadline(time.Now().Add(time.Minute))
+	_ = c.SetDeadline(clock.System.Now().Add(time.Minute))
 	if _, err := io.WriteString(c, request); err != nil {
 		t.Fatal(err)
 	}

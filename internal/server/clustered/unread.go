@@ -2,6 +2,7 @@ package clustered
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -42,7 +43,7 @@ type clientBody struct {
 // Read implements io.Reader.
 func (b *clientBody) Read(p []byte) (n int, err error) {
 	n, err = b.ReadCloser.Read(p)
-	if err != nil && err != io.EOF { //nolint:errorlint // as io.Reader has it
+	if err != nil && !errors.Is(err, io.EOF) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		if !b.closed { // else it is cut off by who reads it

@@ -4,14 +4,14 @@ package answer
 
 import (
 	"context"
-	"encoding/json"
-	"encoding/xml"
-	"io"
 	"net/http"
 	"strings"
 	"time"
 
 	"godwit.dev/godwit/internal/cluster/replica"
+	"godwit.dev/godwit/internal/fastjson"
+	"godwit.dev/godwit/internal/wire/awsquery"
+	"godwit.dev/godwit/internal/wire/rpccbor"
 )
 
 // confirmTime bounds the wait for a confirmation: without a majority of nodes none comes.
@@ -108,16 +108,50 @@ func (w *confirming) FlushError() error {
 // Unavailable answers with status 503, after which SDKs retry, in the protocol of the request.
 func Unavailable(w http.ResponseWriter, r *http.Request, text string) {
 	const code = "ServiceUnavailable"
+	const exception = code + "Exception"
 	w.Header().Set("Retry-After", "1")
-	if r.Header.Get("X-Amz-Target") != "" || strings.HasPrefix(r.URL.Path, "/_godwit/") {
-		w.Header().Set("Content-Type", "application/x-amz-json-1.0")
-		w.WriteHeader(http.StatusServiceUnavailable)
-		_ = json.NewEncoder(w).Encode(map[string]string{"__type": code, "message": text})
-		return
+	var body []byte
+	switch {
+	case r.Header.Get("X-Amz-Target") != "", strings.HasPrefix(r.URL.Path, "/_godwit/"):
+		kind := "application/x-amz-json-1.0"
+		if sent := r.Header.Get("Content-Type"); strings.HasPrefix(sent, "application/x-amz-json-") {
+			kind = sent
+		}
+		w.Header().Set("Content-Type", kind)
+		body = appendJSON(body, "__type", code, "message", text)
+	case r.Header.Get("Smithy-Protocol") == "rpc-v2-cbor":
+		w.Header().Set("Content-Type", "application/cbor")
+		w.Header().Set("Smithy-Protocol", "rpc-v2-cbor")
+		body = rpccbor.AppendTexts(body, "__type", code, "message", text)
+	case dated(r.URL.Path):
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("X-Amzn-Errortype", exception)
+		body = appendJSON(body, "Type", "Service", "Message", text)
+	default:
+		w.Header().Set("Content-Type", "text/xml")
+		body = append(body, "<ErrorResponse><Error><Type>Receiver</Type><Code>"+code+"</Code><Message>"...)
+		body = awsquery.AppendEscaped(body, text)
+		body = append(body, "</Message></Error></ErrorResponse>"...)
 	}
-	w.Header().Set("Content-Type", "text/xml")
 	w.WriteHeader(http.StatusServiceUnavailable)
-	_, _ = io.WriteString(w, "<ErrorResponse><Error><Type>Receiver</Type><Code>"+code+"</Code><Message>")
-	_ = xml.EscapeText(w, []byte(text))
-	_, _ = io.WriteString(w, "</Message></Error></ErrorResponse>")
+	_, _ = w.Write(body) // on an error the client has gone
+}
+
+// appendJSON appends an object of texts: names and values, alternately.
+func appendJSON(dst []byte, texts ...string) []byte {
+	for i, text := range texts {
+		dst = append(dst, "{:,:"[min(i, 2+i%2)])
+		dst = fastjson.AppendString(dst, text)
+	}
+	return append(dst, '}')
+}
+
+// dated reports that a path begins with the date of an API, as those of REST services do.
+func dated(path string) bool {
+	const form = "/2006-01-02/"
+	if len(path) < len(form) || path[len(form)-1] != '/' {
+		return false
+	}
+	_, err := time.Parse(form, path[:len(form)])
+	return err == nil
 }

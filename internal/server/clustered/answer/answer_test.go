@@ -5,7 +5,19 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
+	"github.com/aws/aws-sdk-go-v2/service/kms"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	"github.com/aws/aws-sdk-go-v2/service/sns"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/smithy-go"
 )
 
 // An answer is given once it is confirmed, and not at all if it is not.
@@ -96,6 +108,52 @@ func TestConfirmingStream(t *testing.T) {
 		}
 		if err := flush.Flush(); !errors.Is(err, deposed) || out.Body.String() != "one two two " {
 			t.Errorf("%q, %v", out.Body, err)
+		}
+	}
+}
+
+// Each SDK understands why it is not answered, and asks again.
+func TestUnavailable(t *testing.T) {
+	asked := 0
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked++
+		Unavailable(w, r, `nobody <owns> "it"`)
+	}))
+	defer s.Close()
+	c := aws.Config{
+		BaseEndpoint: &s.URL, Region: "us-east-1", Credentials: credentials.NewStaticCredentialsProvider("a", "b", ""),
+		Retryer: func() aws.Retryer {
+			return retry.NewStandard(func(o *retry.StandardOptions) { o.MaxAttempts, o.MaxBackoff = 2, time.Millisecond })
+		},
+	}
+	ctx := t.Context()
+	for name, ask := range map[string]func() error{
+		"JSON": func() error {
+			_, err := sqs.NewFromConfig(c).ListQueues(ctx, &sqs.ListQueuesInput{})
+			return err
+		},
+		"JSON 1.1": func() error {
+			_, err := kms.NewFromConfig(c).ListKeys(ctx, &kms.ListKeysInput{})
+			return err
+		},
+		"Query": func() error {
+			_, err := sns.NewFromConfig(c).ListTopics(ctx, &sns.ListTopicsInput{})
+			return err
+		},
+		"CBOR": func() error {
+			_, err := cloudwatch.NewFromConfig(c).ListMetrics(ctx, &cloudwatch.ListMetricsInput{})
+			return err
+		},
+		"REST": func() error {
+			_, err := lambda.NewFromConfig(c).ListFunctions(ctx, &lambda.ListFunctionsInput{})
+			return err
+		},
+	} {
+		asked = 0
+		err := ask()
+		refused, ok := errors.AsType[smithy.APIError](err)
+		if !ok || strings.TrimSuffix(refused.ErrorCode(), "Exception") != "ServiceUnavailable" || refused.ErrorMessage() != `nobody <owns> "it"` || asked != 2 {
+			t.Errorf("%s: asked %d times: %v", name, asked, err)
 		}
 	}
 }

@@ -149,8 +149,9 @@ type Parts struct {
 	Checks []admin.Check
 	// Save makes durable what would be lost with the process, though nobody was promised it, as Stop
 	// does: metrics of the last minute, and lines of functions' logs. What comes in meanwhile may be
-	// left out. nil: there is nothing.
-	Save func() error
+	// left out. It returns when ctx ends at the latest; what it still writes then ends before what it
+	// writes to is stopped. nil: there is nothing.
+	Save func(ctx context.Context) error
 	// Notices are lines for the banner; nil: there are none.
 	Notices func() []string
 }

@@ -50,10 +50,10 @@ type Server struct {
 	limits    *Limits      // guarded by lifecycle
 	within    bool         // limits are those of a process that serves its clients itself
 	notices   func() []string
-	save      func() error // nil: there is nothing to save
-	answers   http.Handler // nil until Start has completed
-	apart     http.Handler // what is answered at --admin-listen; nil: answers does that
-	secure    certificates // nil: there is no TLS
+	save      func(context.Context) error // nil: there is nothing to save
+	answers   http.Handler                // nil until Start has completed
+	apart     http.Handler                // what is answered at --admin-listen; nil: answers does that
+	secure    certificates                // nil: there is no TLS
 }
 
 // New makes a server whose parts are made by build; nil: Assemble.
@@ -230,19 +230,12 @@ func (s *Server) Stop(ctx context.Context) error {
 func (s *Server) Drain() { s.drain() }
 
 // Save has a started server write what it has only in memory, as Stop does, for who goes on with its
-// state before that. What it has not written when ctx ends is left to itself.
+// state before that. It returns when ctx ends at the latest; Stop waits for what is still being written.
 func (s *Server) Save(ctx context.Context) error {
 	if s.save == nil {
 		return nil
 	}
-	saved := make(chan error, 1)
-	go func() { saved <- s.save() }()
-	select {
-	case err := <-saved:
-		return err
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	return s.save(ctx)
 }
 
 // Handler serves requests like a started server, without its listener: within the process.

@@ -147,9 +147,28 @@ func openState(ctx context.Context, deps Deps) (*state, error) {
 }
 
 // save is Parts.Save.
-func (s *state) save() error {
-	s.groups.Save()
-	return s.watching.Save()
+func (s *state) save(ctx context.Context) error {
+	return saveWithin(ctx, s.engine.Kernel, func() error {
+		s.groups.Save()
+		return s.watching.Save()
+	})
+}
+
+var errSavedAtClose = errors.New("the state is being closed, which saves the rest")
+
+// saveWithin waits for save until ctx ends. What goes on after that is under way in the kernel, whose
+// Close waits for it before the journal is closed.
+func saveWithin(ctx context.Context, k *kernel.Kernel, save func() error) error {
+	saved := make(chan error, 1)
+	k.GoBackground(func() { saved <- save() })
+	select {
+	case err := <-saved:
+		return err
+	case <-k.Stopping:
+		return errSavedAtClose
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // newModules makes them, in the order in which they are loaded.

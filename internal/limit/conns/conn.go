@@ -251,7 +251,9 @@ func State(conn net.Conn, state http.ConnState) {
 		if c.heads.Load() > 0 {
 			c.forgetHead()
 		}
-		c.state.CompareAndSwap(busy, idle)
+		if c.state.CompareAndSwap(busy, idle) && c.listener.isExcess(c) {
+			c.listener.closeExcess(c)
+		}
 	default: // new or closed
 	}
 }

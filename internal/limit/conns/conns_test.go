@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -127,31 +128,96 @@ func TestLongestIdleGoes(t *testing.T) {
 	}
 }
 
-// A lower bound closes idle connections as others come, and no busy one; a higher one counts at once.
+// A lower bound closes idle connections at once, and busy ones when they become idle; a higher one counts at once.
 func TestSetBounds(t *testing.T) {
 	l := listen(t, Options{Max: 1})
-	clients := make([]net.Conn, 4)
+	clients, conns := make([]net.Conn, 4), make([]*Conn, 4)
 	for i := range clients {
 		l.SetBounds(i+1, 0)
-		var c *Conn
-		if clients[i], c = connect(t, l); c == nil {
+		if clients[i], conns[i] = connect(t, l); conns[i] == nil {
 			t.Fatalf("connection %d is not taken", i)
 		}
-		if i == 0 {
-			State(c, http.StateActive)
+		if i < 2 {
+			State(conns[i], http.StateActive)
 		}
 	}
-	l.SetBounds(2, 0)
-	if _, c := connect(t, l); c == nil || !isOpen(clients[0]) || isOpen(clients[1]) || isOpen(clients[2]) || isOpen(clients[3]) {
-		t.Error("with two connections others than the busy one and the new one are open")
+	l.SetBounds(3, 0)
+	if !isOpen(clients[0]) || !isOpen(clients[1]) || isOpen(clients[2]) == isOpen(clients[3]) {
+		t.Error("of the four, not an idle one was closed")
+	}
+	l.SetBounds(1, 0)
+	if !isOpen(clients[0]) || !isOpen(clients[1]) || isOpen(clients[2]) || isOpen(clients[3]) {
+		t.Error("not the busy ones are left")
+	}
+	if s := l.stat(t, "connections"); s.Used != 2 || s.Limit != 1 || s.Cut != 2 {
+		t.Errorf("%+v", s)
+	}
+	for range 2 { // the second time it is closed already
+		State(conns[0], http.StateIdle)
+		State(conns[0], http.StateActive)
+	}
+	State(conns[1], http.StateIdle)
+	if isOpen(clients[0]) || !isOpen(clients[1]) {
+		t.Error("of two, not the first that became idle was closed")
+	}
+	if s := l.stat(t, "connections"); s.Used != 1 || s.Cut != 3 {
+		t.Errorf("%+v", s)
+	}
+	if _, c := connect(t, l); c == nil || isOpen(clients[1]) {
+		t.Error("an idle one does not make room for a new one")
 	} else {
 		State(c, http.StateActive)
 	}
-	if s := l.stat(t, "connections"); s.Used != 2 || s.Limit != 2 || s.Cut != 3 {
+	if _, c := connect(t, l); c != nil {
+		t.Error("a second one is taken")
+	}
+}
+
+func TestSetBoundsOfAnAddress(t *testing.T) {
+	l := listen(t, Options{Max: 9, PerAddress: 9})
+	one, two := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
+	var conns []*Conn
+	for i, address := range []netip.Addr{one, one, one, two, two} {
+		inner, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := &Conn{tcp: inner.(socket), listener: l, address: address}
+		t.Cleanup(func() { c.Close() })
+		if _, full := l.admit(c); full != "" {
+			t.Fatal(full)
+		}
+		if i != 1 && i != 2 {
+			State(c, http.StateActive)
+		}
+		conns = append(conns, c)
+	}
+	open := func() (n []int) {
+		for i, c := range conns {
+			if c.state.Load() != closed {
+				n = append(n, i)
+			}
+		}
+		return n
+	}
+	l.SetBounds(9, 1)
+	if got := open(); !slices.Equal(got, []int{0, 3, 4}) {
+		t.Error("open are", got)
+	}
+	State(conns[3], http.StateIdle)
+	State(conns[4], http.StateIdle)
+	State(conns[0], http.StateIdle)
+	if got := open(); !slices.Equal(got, []int{0, 4}) {
+		t.Error("open are", got)
+	}
+	if s := l.stat(t, "connections_of_address"); s.Cut != 3 {
 		t.Errorf("%+v", s)
 	}
-	if _, c := connect(t, l); c != nil {
-		t.Error("a third one is taken")
+	l.SetBounds(9, 0)
+	State(conns[4], http.StateActive)
+	State(conns[4], http.StateIdle)
+	if got := open(); len(got) != 2 {
+		t.Error("without a bound, open are", got)
 	}
 }
 

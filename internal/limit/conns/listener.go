@@ -78,10 +78,58 @@ func Listen(inner net.Listener, o Options) *Listener {
 }
 
 // SetBounds changes how many connections there may be, in all and of one address, as Options have
-// it. Of those beyond a lower bound, idle ones are closed as new ones come.
+// it. Of those beyond a lower bound, idle ones are closed now, and busy ones once they are idle.
 func (l *Listener) SetBounds(most, perAddress int) {
 	l.max.Store(int64(most))
 	l.perAddress.Store(int64(perAddress))
+	for _, c := range l.takeExcess() {
+		_ = c.tcp.Close()
+	}
+}
+
+// takeExcess takes the idle connections beyond the bounds, which are to be closed.
+func (l *Listener) takeExcess() (old []*Conn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	take := func(from *set, most int64, closed *atomic.Int64) {
+		for from.allBusy = (time.Time{}); from.crowded(most); {
+			o := from.takeIdle()
+			if o == nil {
+				return
+			}
+			closed.Add(1)
+			l.remove(o)
+			old = append(old, o)
+		}
+	}
+	for _, of := range l.addresses {
+		take(of, l.perAddress.Load(), &l.closedIdleAddress)
+	}
+	take(&l.all, l.max.Load(), &l.closedIdle)
+	return old
+}
+
+// isExcess reports whether a connection is one of more than there may be, as a bound was lowered.
+func (l *Listener) isExcess(c *Conn) bool {
+	return l.all.crowded(l.max.Load()) || c.of != nil && c.of.crowded(l.perAddress.Load())
+}
+
+// closeExcess closes a connection that has become idle, if there are more than there may be.
+func (l *Listener) closeExcess(c *Conn) {
+	l.mu.Lock()
+	excess := l.isExcess(c) && c.state.CompareAndSwap(idle, closed)
+	if excess {
+		if l.all.crowded(l.max.Load()) {
+			l.closedIdle.Add(1)
+		} else {
+			l.closedIdleAddress.Add(1)
+		}
+		l.remove(c)
+	}
+	l.mu.Unlock()
+	if excess {
+		_ = c.tcp.Close()
+	}
 }
 
 // Stats reports the number of connections, and the memory of their requests' heads.

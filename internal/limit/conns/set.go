@@ -21,12 +21,14 @@ type set struct {
 	hand    int       // where in conns the search for an idle one continues
 	allBusy time.Time // when no idle one was found
 
+	size    atomic.Int64 // of conns; is read without mu
 	streams atomic.Int64 // HTTP/2 requests in progress; not guarded by mu
 }
 
 func (s *set) add(c *Conn) {
 	c.index[s.in] = len(s.conns)
 	s.conns = append(s.conns, c)
+	s.size.Add(1)
 }
 
 func (s *set) remove(c *Conn) {
@@ -35,7 +37,11 @@ func (s *set) remove(c *Conn) {
 	s.conns[at], last.index[s.in] = last, at
 	s.conns[end] = nil
 	s.conns = s.conns[:end]
+	s.size.Add(-1)
 }
+
+// crowded reports whether there are more connections than a bound; 0: there is none.
+func (s *set) crowded(most int64) bool { return most > 0 && s.size.Load() > most }
 
 // takeIdle marks as closed the connection that has been idle longest, of some idle ones; nil if
 // none is idle.

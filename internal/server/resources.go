@@ -34,9 +34,11 @@ func (s *Server) applyResources(ctx context.Context) error {
 	if s.apart != nil {
 		to.OperatorHTTP = declared.Within(s.apart)
 	}
-	changes, err := (&declared.Applying{
-		To: to, Account: s.cfg.Account, Region: s.cfg.Region, Out: io.Discard,
-	}).Run(ctx, set)
+	applying := &declared.Applying{To: to, Account: s.cfg.Account, Region: s.cfg.Region, Out: io.Discard}
+	changes, err := applying.Run(ctx, set)
+	if len(applying.LeftOut) > 0 {
+		s.log.Warn("tags of the file are left out, as AWS keeps those that begin with aws: for itself", "file", s.cfg.Resources, "tags", applying.LeftOut)
+	}
 	for _, c := range changes {
 		if c.Refused != nil {
 			err = errors.Join(err, fmt.Errorf("--resources: %s: %w", c.What, c.Refused))

@@ -46,6 +46,8 @@ type Applying struct {
 	Out io.Writer // gets a line for each change
 	// Account and Region are the server's own, if it is known; else it is asked.
 	Account, Region string
+	// LeftOut is, after Run, which tags of the set are left out, as AWS keeps them for itself.
+	LeftOut []string
 
 	changes []Change
 	urls    map[string]string // of queues, by name
@@ -63,6 +65,12 @@ func (a *Applying) Run(ctx context.Context, set *Set) ([]Change, error) {
 	}
 	if a.Account != "" {
 		set = set.moved(a.Account, a.Region)
+	}
+	set, a.LeftOut = set.own()
+	for _, what := range a.LeftOut {
+		if _, err := fmt.Fprintln(a.Out, strings.ReplaceAll("- "+what+": left out, as AWS keeps tags that begin with aws: for itself", "\n", `\n`)); err != nil {
+			return nil, err
+		}
 	}
 	a.changes, a.urls, a.arns = nil, map[string]string{}, map[string]string{}
 	links, err := a.To.queues(ctx)

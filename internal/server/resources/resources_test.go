@@ -420,6 +420,35 @@ func TestReservedTags(t *testing.T) {
 	apply(t, to, read(t, exported), false)
 }
 
+// Files of earlier versions have such tags. They are left out, which is told, and all else is there.
+func TestReservedTagsOfAFile(t *testing.T) {
+	const reserved = "aws:cloudformation:stack-name"
+	text := strings.NewReplacer("{team: a, draft: \"\"}", "{AWS:x: b, "+reserved+": s, team: a, draft: \"\"}", "Tags: {team: a}", "Tags: {"+reserved+": s}",
+		"{Key: team, Value: a}", "{Key: "+reserved+", Value: s}").Replace(file)
+	for _, alone := range []bool{false, true} {
+		if alone {
+			text = strings.ReplaceAll(text, ", {Key: draft, Value: \"\"}", "")
+		}
+		to, _ := start(t, "000000000000", "us-east-1")
+		set := read(t, text)
+		_, told := apply(t, to, set, false)
+		for _, want := range []string{"queue orders tag AWS:x", "queue orders tag " + reserved, "topic orders tag " + reserved, "alarm backlog tag " + reserved} {
+			if strings.Count(told, "- "+want+": left out") != 1 {
+				t.Errorf("%q is not told once in\n%s", want, told)
+			}
+		}
+		if exported := export(t, to); strings.Contains(exported, reserved) || !strings.Contains(exported, "team: a") || strings.Contains(exported, "Key: draft") == alone {
+			t.Errorf("it has\n%s", exported)
+		}
+		if n, told := apply(t, to, set, false); n > 0 {
+			t.Errorf("%d differ a second time:\n%s", n, told)
+		}
+		if len(set.Queues[0].Tags) != 4 {
+			t.Error("the set has changed")
+		}
+	}
+}
+
 // stacked answers as if what is tagged with a team had been made by a stack.
 type stacked struct{}
 

@@ -3,7 +3,6 @@ package resources
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"regexp"
 	"strings"
 
@@ -16,13 +15,6 @@ type Attributes map[string]string
 
 // Tags are a resource's. Their values are texts, whatever they look like.
 type Tags map[string]string
-
-// own leaves out the tags that AWS keeps for itself, such as those with a stack's name: nobody
-// can give them to a resource.
-func (t Tags) own() Tags {
-	maps.DeleteFunc(t, func(key, _ string) bool { return len(key) >= 4 && strings.EqualFold(key[:4], "aws:") })
-	return t
-}
 
 // Document is a JSON document, which a file may write out.
 type Document string

@@ -50,11 +50,18 @@ func (q *Machine) recountOnce(b *mutation.Batch, now int64) Need {
 		return Need{kind: needDelays}
 	}
 	if c.looked = false; c.whole || q.Empty() {
-		q.due.Recount(b, &q.keys, c.seconds)
-		layout.PutCount(b, q.keys.Bucket(recounting), 0)
-		q.recount = nil
+		q.endRecount(b)
 	}
 	return Need{}
+}
+
+func (q *Machine) endRecount(b *mutation.Batch) {
+	if q.Empty() { // whatever was counted is gone
+		q.recount.seconds = nil
+	}
+	q.due.Recount(b, &q.keys, q.recount.seconds)
+	layout.PutCount(b, q.keys.Bucket(recounting), 0)
+	q.recount = nil
 }
 
 // readDelays reads when the next messages were sent, and counts those that were never received.

@@ -144,7 +144,7 @@ func (l lifecycle) Resume() {
 		if qs.Machine.Stale() {
 			_, _ = sh.doUntouched(qs, sh.Now(), queue.Prefetch{Max: 1}) // which converts its index
 		}
-		if !qs.Machine.Empty() {
+		if !qs.Machine.Empty() || qs.Machine.NextTimer(sh.Now()) != 0 {
 			sh.Touch(qs)
 			sh.CommitIfLarge()
 		}

@@ -69,6 +69,85 @@ exports.handler = async () => { process.stdout.write("one\ntwo\n"); console.erro
 	}
 }
 
+// A failure is told with its beginning, however much text it has, whatever it is called and whatever it is.
+// The process goes on.
+func TestFailuresOfAnySize(t *testing.T) {
+	const most = 500_000
+	for name, run := range map[string]struct {
+		runtime, handler, file, text string
+		want                         map[string]string
+	}{
+		"node": {"nodejs20.x", "index.handler", "index.js", `
+let before = false;
+exports.handler = async (kind) => {
+	if (kind === "ok") return before;
+	before = true;
+	const long = "x".repeat(20e6);
+	switch (kind) {
+	case "message": throw new Error(long);
+	case "escaped": throw new Error("\u0001".repeat(20e6));
+	case "property": throw Object.assign(new Error("m"), { code: "C", long, list: Array(5e6).fill(1), all: Array(100).fill({ long }) });
+	case "text": throw long;
+	case "name": throw Object.assign(new Error("m"), { name: "Fehler\n\u9519" });
+	case "long name": throw Object.assign(new Error("m"), { name: long });
+	case "stack": throw Object.assign(new Error("m"), { stack: 1 });
+	case "object": throw { a: 1 };
+	case "nothing": throw Object.create(null);
+	}
+};`, map[string]string{
+			"message":   `{"errorMessage":"` + strings.Repeat("x", most) + `","errorType":"Error"}`,
+			"escaped":   `{"errorMessage":"` + strings.Repeat(`\u0001`, most) + `","errorType":"Error"}`,
+			"property":  `{"errorMessage":"m","errorType":"Error"}`,
+			"text":      `{"errorMessage":"` + strings.Repeat("x", most) + `","errorType":"string"}`,
+			"name":      `{"errorMessage":"m","errorType":"Fehler\n错"}`,
+			"long name": `{"errorMessage":"m","errorType":"` + strings.Repeat("x", 1024) + `"}`,
+			"stack":     `{"errorMessage":"callback called with Error argument, but there was a problem while retrieving one or more of its message, name, and stack","errorType":"handled"}`,
+			"object":    `{"errorMessage":"[object Object]","errorType":"object"}`,
+			"nothing":   `{"errorMessage":"callback called with Error argument, but there was a problem while retrieving one or more of its message, name, and stack","errorType":"handled"}`,
+		}},
+		"python": {"python3.12", "app.handler", "app.py", `
+before = []
+def handler(kind, context):
+    if kind == "ok":
+        return bool(before)
+    before.append(kind)
+    if kind == "message":
+        raise ValueError("x" * 20_000_000)
+    if kind == "escaped":
+        raise ValueError("\U0001F600" * 20_000_000)
+    if kind == "name":
+        raise type("Fehler\n\u9519", (Exception,), {})("m")
+    if kind == "long name":
+        raise type("x" * 2_000_000, (Exception,), {})("m")
+    if kind == "surrogate":
+        raise ValueError("\udc80")
+`, map[string]string{
+			"message":   `{"errorMessage":"` + strings.Repeat("x", most) + `","errorType":"ValueError"}`,
+			"escaped":   `{"errorMessage":"` + strings.Repeat("😀", most) + `","errorType":"ValueError"}`,
+			"name":      `{"errorMessage":"m","errorType":"Fehler\n错"}`,
+			"long name": `{"errorMessage":"m","errorType":"` + strings.Repeat("x", 1024) + `"}`,
+			"surrogate": `{"errorMessage":"�","errorType":"ValueError"}`,
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t, false)
+			call := l.managed(t, run.runtime, run.handler, map[string]string{run.file: run.text})
+			for kind, want := range run.want {
+				l.events()
+				call(`"`+kind+`"`, "Unhandled", want)
+				size := 0
+				for _, e := range l.events() {
+					size += len(e)
+				}
+				if size > 7*most {
+					t.Errorf("%s: the log has %d bytes of it", kind, size)
+				}
+				call(`"ok"`, "", `true`) // the process has run another one
+			}
+		})
+	}
+}
+
 // Only those whose scripts are ours speak in frames.
 func TestFramesOfOthers(t *testing.T) {
 	l := newLab(t, false)

@@ -68,11 +68,47 @@ function traced(err) {
   return { errorType: err.constructor?.name ?? "UnknownError", errorMessage: err.message, stackTrace: (err.stack ?? "").split("\n") };
 }
 
+// mostReported bounds the characters of a failure's message, its stack and what the log has of it, so that
+// its answer is never too large, whatever has to be escaped, and the log has a few events of it at most.
+const mostReported = 500_000;
+
+const mostNamed = 1024;
+
+function cut(text, most = mostReported) {
+  return typeof text === "string" ? text.slice(0, most) : text;
+}
+
+// describe is what is answered of a failure, which may be anything.
 function describe(err) {
-  if (isError(err)) {
-    return { errorType: err.name, errorMessage: err.message, trace: (err.stack ?? "").split("\n") };
+  try {
+    if (isError(err)) {
+      return { errorType: cut(err.name, mostNamed), errorMessage: cut(err.message), trace: cut(err.stack ?? "").split("\n") };
+    }
+    return { errorType: typeof err, errorMessage: cut(String(err)), trace: [] };
+  } catch {
+    return {
+      errorType: "handled",
+      errorMessage: "callback called with Error argument, but there was a problem while retrieving one or more of its message, name, and stack",
+      trace: [],
+    };
   }
-  return { errorType: typeof err, errorMessage: typeof err === "string" ? err : util.inspect(err), trace: [] };
+}
+
+// bounded is a replacer of JSON that has replace's values until they have as much text as is reported.
+function bounded(replace) {
+  let left = mostReported;
+  return (key, value) => {
+    if (left <= 0) return undefined;
+    left -= key.length + 4; // with quotes, colon and comma
+    value = replace(value);
+    if (typeof value === "string") {
+      value = value.slice(0, Math.max(left, 0));
+      left -= value.length;
+    } else if (Array.isArray(value)) {
+      value = value.slice(0, Math.max(left / 5, 0)); // as each takes as much
+    }
+    return value;
+  };
 }
 
 // report prints a failure, as text with all that the error has of its own.
@@ -84,7 +120,7 @@ function report(what, err) {
   }
   let text;
   try {
-    text = JSON.stringify(isError(err) ? err : new Error(err), (_, value) => (isError(value) ? whole(value) : value));
+    text = JSON.stringify(isError(err) ? err : new Error(cut(err)), bounded((value) => (isError(value) ? whole(value) : value)));
   } catch {
     text = JSON.stringify({ errorType, errorMessage, trace }); // it is circular, say
   }
@@ -108,8 +144,13 @@ async function fail(where, err) {
     // the pipe is full, say: the failure is told below all the same
   }
   await call("POST", where, JSON.stringify(body), {
-    "Content-Type": "application/json", "Lambda-Runtime-Function-Error-Type": body.errorType,
+    "Content-Type": "application/json", "Lambda-Runtime-Function-Error-Type": inHeader(body.errorType),
   });
+}
+
+// inHeader is an error's name, which may be anything, as a header can have it.
+function inHeader(name) {
+  return cut(String(name), mostNamed).replace(/[^\x20-\x7e]/g, "?");
 }
 
 class RuntimeError extends Error {

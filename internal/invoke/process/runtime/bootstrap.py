@@ -136,15 +136,22 @@ def call(method, where, body=None, headers=None):
     return answer.headers, answer.read()
 
 
+# MOST_REPORTED bounds the characters of a failure's message, so that its answer is never too large, whatever
+# has to be escaped.
+MOST_REPORTED = 500_000
+MOST_NAMED = 1024
+
+
 def describe(error, request_id):
-    kind = error.kind if isinstance(error, Failure) else type(error).__name__
+    kind = error.kind if isinstance(error, Failure) else type(error).__name__[:MOST_NAMED]
     frames = traceback.extract_tb(error.__traceback__)
     frames = [
         (f.filename, f.lineno, f.name, f.line)  # without columns, which would be a line of carets
         for f in frames if f.filename != __file__ and "importlib" not in f.filename
     ]
+    message = str(error)[:MOST_REPORTED]
     text = {
-        "errorMessage": str(error),
+        "errorMessage": message,
         "errorType": kind,
         "requestId": request_id,
         "stackTrace": traceback.format_list(frames),
@@ -152,12 +159,13 @@ def describe(error, request_id):
     if JSON_LOGS:
         sys.stdout.write(event(json.dumps({"timestamp": now(time.time()), "log_level": "ERROR", **text})))
     else:
-        sys.stdout.write(event("[ERROR] %s: %s\nTraceback (most recent call last):\n%s" % (kind, error, "".join(text["stackTrace"]))))
+        sys.stdout.write(event("[ERROR] %s: %s\nTraceback (most recent call last):\n%s" % (kind, message, "".join(text["stackTrace"]))))
     return kind, json.dumps(text)
 
 
 def fail(where, error, request_id=""):
     kind, body = describe(error, request_id)
+    kind = "".join(c if " " <= c <= "~" else "?" for c in kind)  # a header cannot have any name
     sys.stdout.flush()
     call("POST", where, body.encode(), {"Content-Type": "application/json", "Lambda-Runtime-Function-Error-Type": kind})
 

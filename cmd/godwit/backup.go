@@ -20,7 +20,7 @@ import (
 )
 
 type makeBackup struct {
-	Endpoint string `default:"http://127.0.0.1:4566" placeholder:"URL" help:"The server, which runs (${default}). Where it verifies signatures the request is signed with the access key of the usual environment or profile, which godwit:Backup has to be allowed."`
+	Endpoint string `default:"http://127.0.0.1:4566" type:"endpoint" placeholder:"URL" help:"The server, which runs (${default}). Where it verifies signatures the request is signed with the access key of the usual environment or profile, which godwit:Backup has to be allowed."`
 	Dir      string `arg:"" help:"The directory of the backup: a new one, or one of a backup that was cut off, which goes on."`
 }
 

@@ -249,7 +249,7 @@ func (c *clusterRotateCA) Run(p *process) error {
 
 // asking are the flags of requests to a cluster.
 type asking struct {
-	URL  string   `name:"endpoint" aliases:"url" env:"GODWIT_ENDPOINT" default:"http://127.0.0.1:4566" placeholder:"URL" help:"Any node of it (${default})."`
+	URL  string   `name:"endpoint" aliases:"url" env:"GODWIT_ENDPOINT" default:"http://127.0.0.1:4566" type:"endpoint" placeholder:"URL" help:"Any node of it (${default})."`
 	Dir  string   `env:"-" placeholder:"DIR" help:"Where a node's certificate is: the nodes of --from are asked instead, as that node."`
 	Node string   `env:"-" placeholder:"NAME" help:"The name of that node."`
 	From []string `env:"-" placeholder:"HOST:PORT" help:"Nodes as --cluster-peers has them; the first that answers counts."`

@@ -150,6 +150,7 @@ func newParser(flags *cli, options ...kong.Option) (*kong.Kong, error) {
 		kong.Vars{"version": versionText()},
 		kong.TypeMapper(reflect.TypeFor[time.Duration](), parseDuration),
 		kong.NamedMapper("bytes", parseBytes),
+		kong.NamedMapper("endpoint", parseEndpoint),
 		kong.DefaultEnvars("GODWIT"),
 		kong.PostBuild(spellVariables(flags.Former)),
 		kong.PostBuild(func(k *kong.Kong) error {

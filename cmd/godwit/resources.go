@@ -47,8 +47,8 @@ func untilStopped() (context.Context, context.CancelFunc) {
 }
 
 type exportResources struct {
-	Endpoint         string `default:"http://127.0.0.1:4566" placeholder:"URL" help:"The server of AWS's APIs (${default}). Requests are signed with the access key of the usual environment or profile."`
-	OperatorEndpoint string `placeholder:"URL" help:"Where the server answers its operator API, which has the sources: that of --admin-listen; by default --endpoint."`
+	Endpoint         string `default:"http://127.0.0.1:4566" type:"endpoint" placeholder:"URL" help:"The server of AWS's APIs (${default}). Requests are signed with the access key of the usual environment or profile."`
+	OperatorEndpoint string `type:"endpoint" placeholder:"URL" help:"Where the server answers its operator API, which has the sources: that of --admin-listen; by default --endpoint."`
 	Region           string `placeholder:"NAME" help:"The region that is asked; by default that of AWS_REGION, or us-east-1."`
 }
 
@@ -73,8 +73,8 @@ func (e *exportResources) Run(p *process) error {
 
 type applyResources struct {
 	File             string `arg:"" help:"The file of resources, as godwit export writes it; - reads it from standard input."`
-	Endpoint         string `default:"http://127.0.0.1:4566" placeholder:"URL" help:"The server (${default}). Requests are signed with the access key of the usual environment or profile."`
-	OperatorEndpoint string `placeholder:"URL" help:"Where the server answers its operator API, which has the sources: that of --admin-listen; by default --endpoint."`
+	Endpoint         string `default:"http://127.0.0.1:4566" type:"endpoint" placeholder:"URL" help:"The server (${default}). Requests are signed with the access key of the usual environment or profile."`
+	OperatorEndpoint string `type:"endpoint" placeholder:"URL" help:"Where the server answers its operator API, which has the sources: that of --admin-listen; by default --endpoint."`
 	Region           string `placeholder:"NAME" help:"The region that is asked; by default that of AWS_REGION, or us-east-1."`
 	DryRun           bool   `env:"-" help:"Only print what would change. The status is 2 if anything would."`
 }
@@ -127,11 +127,11 @@ func applyTo(to *resources.Server, set *resources.Set, dry bool, stdout io.Write
 }
 
 type importResources struct {
-	FromEndpoint         string `env:"-" required:"" placeholder:"URL" help:"The server to take from: AWS (https://sqs.REGION.amazonaws.com answers for queues only), LocalStack, ElasticMQ, another Godwit."`
-	FromOperatorEndpoint string `env:"-" placeholder:"URL" help:"Where that server answers its operator API, if it is another Godwit with --admin-listen; by default --from-endpoint."`
+	FromEndpoint         string `env:"-" required:"" type:"endpoint" placeholder:"URL" help:"The server to take from: AWS (https://sqs.REGION.amazonaws.com answers for queues only), LocalStack, ElasticMQ, another Godwit."`
+	FromOperatorEndpoint string `env:"-" type:"endpoint" placeholder:"URL" help:"Where that server answers its operator API, if it is another Godwit with --admin-listen; by default --from-endpoint."`
 	FromRegion           string `env:"-" placeholder:"NAME" help:"The region that is asked there; by default that of AWS_REGION, or us-east-1."`
-	Endpoint             string `default:"http://127.0.0.1:4566" placeholder:"URL" help:"The server that gets them (${default}). Both are asked with the access key of the usual environment or profile."`
-	OperatorEndpoint     string `placeholder:"URL" help:"Where the server answers its operator API, which has the sources: that of --admin-listen; by default --endpoint."`
+	Endpoint             string `default:"http://127.0.0.1:4566" type:"endpoint" placeholder:"URL" help:"The server that gets them (${default}). Both are asked with the access key of the usual environment or profile."`
+	OperatorEndpoint     string `type:"endpoint" placeholder:"URL" help:"Where the server answers its operator API, which has the sources: that of --admin-listen; by default --endpoint."`
 	Region               string `placeholder:"NAME" help:"The region that gets them; by default that of AWS_REGION, or us-east-1."`
 	DryRun               bool   `env:"-" help:"Only print what would change. The status is 2 if anything would."`
 }

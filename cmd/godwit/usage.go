@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"reflect"
 	"regexp"
 	"runtime"
@@ -49,6 +50,20 @@ var (
 	parseDuration = mapper(reflect.TypeFor[time.Duration](), config.ParseDuration)
 	parseBytes    = mapper(reflect.TypeFor[int64](), config.ParseBytes)
 )
+
+// parseEndpoint reads the address of a server that a command asks. An empty variable is one that is
+// not set.
+var parseEndpoint kong.MapperFunc = func(ctx *kong.DecodeContext, target reflect.Value) error {
+	var text string
+	if err := ctx.Scan.PopValueInto("URL", &text); err != nil {
+		return err
+	}
+	if u, err := url.Parse(text); text != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
+		return fmt.Errorf("want a URL such as http://127.0.0.1:4566, have %q", text)
+	}
+	target.SetString(text)
+	return nil
+}
 
 func mapper[T ~int64](kind reflect.Type, parse func(string) (T, error)) kong.MapperFunc {
 	return func(ctx *kong.DecodeContext, target reflect.Value) error {

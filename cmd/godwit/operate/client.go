@@ -22,7 +22,7 @@ import (
 
 // Connection has the flags of requests to a server, and of the output.
 type Connection struct {
-	Endpoint string        `default:"http://127.0.0.1:4566" placeholder:"URL" help:"The server (${default})."`
+	Endpoint string        `default:"http://127.0.0.1:4566" type:"endpoint" placeholder:"URL" help:"The server (${default})."`
 	Output   string        `short:"o" enum:"table,json" default:"table" help:"How to print: ${enum} (${default})."`
 	Watch    time.Duration `placeholder:"TIME" help:"Ask again and again, after so long."`
 }

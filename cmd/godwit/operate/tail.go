@@ -21,7 +21,7 @@ import (
 
 // Tail prints the events of a queue, a topic or a log group.
 type Tail struct {
-	Endpoint string `default:"http://127.0.0.1:4566" placeholder:"URL" help:"The server (${default})."`
+	Endpoint string `default:"http://127.0.0.1:4566" type:"endpoint" placeholder:"URL" help:"The server (${default})."`
 	Output   string `short:"o" enum:"text,json" default:"text" help:"How to print: ${enum} (${default}); json has a line for each."`
 	Queue    string `arg:"" help:"Name of a queue, or ARN of a queue, a topic or a log group."`
 	Search   string `env:"-" placeholder:"TEXT" help:"Of a queue or a topic: only what has it in the body or an attribute."`

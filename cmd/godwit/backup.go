@@ -36,6 +36,9 @@ func (b *makeBackup) Run(p *process) error {
 	stdout := operate.Plain(p.stdout)
 	m, whole, err := (&backup.Making{Endpoint: b.Endpoint, Client: client, Dir: b.Dir, Progress: shown.report, Stdout: stdout}).Run(ctx)
 	shown.end()
+	if errors.Is(err, backup.ErrNotEmpty) {
+		return fmt.Errorf("%w: give a new one", err)
+	}
 	if err != nil {
 		return fmt.Errorf("%s is no backup yet: %w", b.Dir, err)
 	}

@@ -113,7 +113,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer, began time.Ti
 	case errors.Is(err, errHelp):
 		return exitUsage
 	}
-	fmt.Fprintf(operate.Plain(stderr), "godwit: %v\n", err) // it may repeat a server's text
+	fmt.Fprintf(operate.Plain(stderr), "godwit: %v\n", bootstrap.WithOwner(err)) // it may repeat a server's text
 	if errors.Is(err, errDamaged) {
 		return exitDamaged
 	}

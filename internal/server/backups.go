@@ -3,6 +3,8 @@ package server
 import (
 	"context"
 	"crypto/tls"
+	"fmt"
+	"os"
 	"path/filepath"
 
 	"github.com/google/uuid"
@@ -14,12 +16,27 @@ import (
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/seal"
+	"godwit.dev/godwit/internal/server/backup"
 	"godwit.dev/godwit/internal/server/backup/offsite"
 	"godwit.dev/godwit/internal/server/hold"
 	"godwit.dev/godwit/internal/server/recovery"
 	"godwit.dev/godwit/internal/shard/keys"
 	"godwit.dev/godwit/internal/store"
 )
+
+// checkData refuses what is no data directory, and is to stay what it is.
+func checkData(c *config.Config) error {
+	info, err := os.Stat(c.Data)
+	switch {
+	case c.Store == config.MemoryStore || err != nil: // if it is not there it is made
+		return nil
+	case !info.IsDir():
+		return fmt.Errorf("%s is a file, and no directory (--data)", c.Data)
+	case backup.Is(c.Data):
+		return fmt.Errorf("%s is a backup, which a server would change: godwit restore %s --data NEW makes a data directory of it", c.Data, c.Data)
+	}
+	return nil
+}
 
 // openHold reads whether the server was restored and must not deliver yet. It refuses a
 // directory with an unfinished restore, as a start would make it an empty one.

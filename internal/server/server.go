@@ -150,6 +150,9 @@ func (s *Server) start(ctx context.Context) error {
 	if err := s.cfg.Check(); err != nil {
 		return err
 	}
+	if err := checkData(&s.cfg); err != nil {
+		return err
+	}
 	root, err := s.readRootKey()
 	if err != nil {
 		return err

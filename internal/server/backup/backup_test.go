@@ -385,10 +385,14 @@ func TestCutOff(t *testing.T) {
 		} else if !errors.Is(err, errCut) {
 			t.Fatal(err)
 		}
-		if _, err := backup.Read(dir); !errors.Is(err, backup.ErrIncomplete) {
+		none := backup.ErrIncomplete
+		if !backup.Is(dir) { // it was cut off before anything came
+			none = backup.ErrNone
+		}
+		if _, err := backup.Read(dir); !errors.Is(err, none) {
 			t.Fatalf("what was cut off: %v", err)
 		}
-		if err := (&backup.Restoring{Dir: dir, Data: filepath.Join(t.TempDir(), "x"), Stdout: io.Discard}).Run(t.Context()); !errors.Is(err, backup.ErrIncomplete) {
+		if err := (&backup.Restoring{Dir: dir, Data: filepath.Join(t.TempDir(), "x"), Stdout: io.Discard}).Run(t.Context()); !errors.Is(err, none) {
 			t.Fatalf("what was cut off is restored: %v", err)
 		}
 		if requests%3 == 1 {
@@ -413,6 +417,37 @@ func TestCutOff(t *testing.T) {
 	}
 	if _, _, err := w.making(other).Run(t.Context()); !errors.Is(err, backup.ErrNotEmpty) {
 		t.Errorf("into a directory with files: %v", err)
+	}
+	if err := (&backup.Restoring{Dir: other, Data: filepath.Join(t.TempDir(), "x"), Stdout: io.Discard}).Run(t.Context()); !errors.Is(err, backup.ErrNone) || !strings.Contains(err.Error(), other) {
+		t.Errorf("of a directory that has no backup: %v", err)
+	}
+}
+
+// No server starts on a backup, which it would change, nor on a file; the refusal says what to do.
+func TestServeABackup(t *testing.T) {
+	w := start(t, filepath.Join(t.TempDir(), "data"))
+	w.send(w.queue("orders"), "hello")
+	dir, key := w.backUp(), w.rootKey()
+	w.stop()
+	text, err := os.ReadFile(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inside := filepath.Join(dir, filepath.Base(key)) // where somebody may put it who was told that it lacks
+	if err := os.WriteFile(inside, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for data, want := range map[string]string{dir: "godwit restore " + dir, key: "is a file"} {
+		err := server.New(settings(data), slog.New(slog.DiscardHandler), nil).Start(t.Context())
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", data, err)
+		}
+	}
+	if err := os.Remove(inside); err != nil {
+		t.Fatal(err)
+	}
+	if ok, text := checked(t, dir); !ok {
+		t.Error(text)
 	}
 }
 

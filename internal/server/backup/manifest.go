@@ -46,6 +46,8 @@ var (
 	ErrDamaged = errors.New("the backup is damaged")
 	// ErrIncomplete reports an unfinished backup.
 	ErrIncomplete = errors.New("the backup is not whole: it was not made to its end")
+	// ErrNone reports that there is no backup, and none that was begun.
+	ErrNone = errors.New("there is no backup")
 	// ErrNotEmpty refuses a directory that has other files.
 	ErrNotEmpty = errors.New("the directory is not empty")
 )
@@ -102,12 +104,14 @@ func Is(dir string) bool {
 	return false
 }
 
-// Read reads the manifest of a backup. Errors: ErrIncomplete, ErrDamaged, and those of the file
+// Read reads the manifest of a backup. Errors: ErrNone, ErrIncomplete, ErrDamaged, and those of the file
 // system.
 func Read(dir string) (m Manifest, err error) {
 	text, err := read(dir, manifestName, maxManifest)
 	sum, missing := read(dir, sumName, maxSum)
 	switch {
+	case errors.Is(missing, fs.ErrNotExist) && !Is(dir):
+		return m, fmt.Errorf("%w in %s: it has no %s", ErrNone, dir, manifestName)
 	case errors.Is(missing, fs.ErrNotExist):
 		return m, fmt.Errorf("%s: %w", dir, ErrIncomplete)
 	case err != nil:

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -129,7 +130,10 @@ func CheckCopy(data string, stdout io.Writer) (ok bool, err error) {
 // storeIn is the store's directory in a data directory.
 func storeIn(f vfs.FS, data string) (dir string, err error) {
 	dir = filepath.Join(data, StoreName)
-	if _, err := f.Stat(dir); err != nil {
+	switch _, err := f.Stat(dir); {
+	case errors.Is(err, fs.ErrPermission):
+		return "", fmt.Errorf("%s cannot be read (--data): %w", data, err)
+	case err != nil:
 		return "", fmt.Errorf("%s holds no data of Godwit's (--data): %w", data, err)
 	}
 	return dir, nil

@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -277,8 +278,8 @@ func (c *Config) Check() error {
 	check(isAccount(c.Account), "account", "want 12 digits, have %q", c.Account)
 	if c.PublicURL != "" {
 		u, err := url.Parse(c.PublicURL)
-		check(err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "",
-			"public-url", "want http://… or https://…, have %q", c.PublicURL)
+		check(err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.RawQuery == "" && u.Fragment == "",
+			"public-url", "want http://… or https://…, and no query, have %q", c.PublicURL)
 	}
 	check(c.QueueURLHost == "" || isHostPattern(c.QueueURLHost) && !strings.HasPrefix(c.QueueURLHost, "*") && net.ParseIP(c.QueueURLHost) == nil,
 		"queue-url-host", "want the name of a host, without scheme and port, have %q", c.QueueURLHost)
@@ -305,14 +306,16 @@ func (c *Config) Check() error {
 		check(n >= 0, flag, "want 0 or more, have %d", n)
 	}
 	check(c.PrometheusSeries >= 0, "prometheus-series", "want 0 or more, have %d", c.PrometheusSeries)
-	check(c.AuditMaxBytes >= 0, "audit-max-bytes", "want 0 or more, have %d", c.AuditMaxBytes)
+	check(c.AuditMaxBytes == 0 || c.AuditMaxBytes >= 4<<10, "audit-max-bytes", "want 0, or 4KiB or more, have %d bytes", c.AuditMaxBytes)
+	check(!c.AuditDataEvents || c.AuditLog != "" || c.AuditLogGroup != "", "audit-data-events", "want --audit-log or --audit-log-group, too: without them nothing is recorded")
+	check(c.AuditLogGroup == "" || groupName.MatchString(c.AuditLogGroup), "audit-log-group", "want the name of a log group, of up to 512 letters, digits and . - _ / #, have %q", c.AuditLogGroup)
 	check(c.AuditKeep >= 0, "audit-keep", "want 0 or more, have %d", c.AuditKeep)
 	check(c.LogsMaxBytes >= 0, "logs-max-bytes", "want 0 or more, have %d", c.LogsMaxBytes)
 	check(c.MaxConnections >= 0, "max-connections", "want 0 or more, have %d", c.MaxConnections)
 	check(c.MaxConnectionsPerAddress >= 0, "max-connections-per-address", "want 0 or more, have %d", c.MaxConnectionsPerAddress)
 	check(c.MaxStreams >= 0, "max-streams", "want 1 or more, have %d", c.MaxStreams)
 	check(c.MaxUnreadBytes == 0 || c.MaxUnreadBytes >= 64<<10, "max-unread-bytes", "want 64KiB or more, have %d", c.MaxUnreadBytes)
-	check(c.MaxBytesInFlight == 0 || c.MaxBytesInFlight >= 16<<20, "max-bytes-in-flight", "want 0, or %d or more, have %d", 16<<20, c.MaxBytesInFlight)
+	check(c.MaxBytesInFlight == 0 || c.MaxBytesInFlight >= 16<<20, "max-bytes-in-flight", "want 0, or 16MiB or more, have %d bytes", c.MaxBytesInFlight)
 	check(c.MinTransferRate >= 0, "min-transfer-rate", "want 1 or more, have %d", c.MinTransferRate)
 	check(c.TransferWindow == 0 || c.TransferWindow >= time.Second, "transfer-window", "want 1s or more, have %s", c.TransferWindow)
 	for _, p := range c.TrustedProxies {
@@ -339,6 +342,9 @@ func (c *Config) Check() error {
 	return errors.Join(problems...)
 }
 
+// groupName matches the names of log groups. Source: CreateLogGroup of CloudWatch Logs.
+var groupName = regexp.MustCompile(`^[.\-_/#A-Za-z0-9]{1,512}$`)
+
 // sorted is a map in the order of its keys, so that problems are always reported in the same order.
 func sorted[V any](m map[string]V) iter.Seq2[string, V] {
 	return func(yield func(string, V) bool) {
@@ -357,11 +363,21 @@ func (c *Config) CheckFlags() error {
 	if c.FunctionConnections == 0 {
 		problems = append(problems, errors.New("--function-connections: want 1 or more, have 0; --function-network=none has functions reach nothing"))
 	}
-	if c.MinTransferRate == 0 {
-		problems = append(problems, errors.New("--min-transfer-rate: want 1 or more, have 0"))
-	}
-	if c.TransferWindow == 0 {
-		problems = append(problems, errors.New("--transfer-window: want 1s or more, have 0s"))
+	for _, z := range [...]struct {
+		zero bool
+		text string
+	}{
+		{c.MinTransferRate == 0, "--min-transfer-rate: want 1 or more, have 0"},
+		{c.TransferWindow == 0, "--transfer-window: want 1s or more, have 0s"},
+		{c.MaxStreams == 0, "--max-streams: want 1 or more, have 0"},
+		{c.MaxUnreadBytes == 0, "--max-unread-bytes: want 64KiB or more, have 0"},
+		{c.LambdaConcurrency == 0, "--lambda-concurrency: want 100 or more, have 0"},
+		{c.LambdaIdle == 0, "--lambda-idle: want a duration above 0s, such as 1s"},
+		{c.SMS.Window == 0, "--sms-window: want 1 to 1000, have 0"},
+	} {
+		if z.zero {
+			problems = append(problems, errors.New(z.text))
+		}
 	}
 	return errors.Join(problems...)
 }

@@ -97,6 +97,11 @@ func TestConfigCheck(t *testing.T) {
 		{"functions and a port alone", func(c *config.Config) { c.FunctionAllow = []string{":5432"} }, []string{"--function-allow"}},
 		{"functions and metadata", func(c *config.Config) { c.FunctionAllow = []string{"169.254.169.254:80"} }, []string{"--function-allow"}},
 		{"functions and any address", func(c *config.Config) { c.FunctionAllow = []string{"0.0.0.0:80"} }, []string{"--function-allow"}},
+		{"an audit log's size without a unit", func(c *config.Config) { c.AuditLog, c.AuditMaxBytes = "a", 100 }, []string{"--audit-max-bytes"}},
+		{"data events of no audit log", func(c *config.Config) { c.AuditDataEvents = true }, []string{"--audit-data-events"}},
+		{"data events of a log group", func(c *config.Config) { c.AuditDataEvents, c.AuditLogGroup = true, "/audit" }, nil},
+		{"a log group and a space", func(c *config.Config) { c.AuditLogGroup = "a b" }, []string{"--audit-log-group"}},
+		{"public URL with a query", func(c *config.Config) { c.PublicURL = "http://host/?a" }, []string{"--public-url"}},
 		{"unknown clock", func(c *config.Config) { c.Clock = "" }, []string{"--clock"}},
 		{"unknown store", func(c *config.Config) { c.Store = "sqlite" }, []string{"--store"}},
 		{

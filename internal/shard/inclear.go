@@ -9,6 +9,7 @@ import (
 	"godwit.dev/godwit/internal/queue/attribute"
 	"godwit.dev/godwit/internal/shard/kernel"
 	"godwit.dev/godwit/internal/shard/queues"
+	"godwit.dev/godwit/internal/store"
 )
 
 // QueuesInClear are the ARNs of the queues that store messages in clear, as they have neither a
@@ -16,29 +17,25 @@ import (
 // records are skipped.
 func QueuesInClear(j *journal.Journal, limit int) (arns []string, all int, err error) {
 	for shard := range uint16(kernel.Shards) {
-		span := keyspace.Prefix(keyspace.Shard(shard, keyspace.Queues))
-		it, err := j.Reader().Iter(span.Lower, span.Upper)
-		if err != nil {
-			return nil, 0, err
-		}
-		for it.Next() {
+		err := store.Each(j.Reader(), keyspace.Prefix(keyspace.Shard(shard, keyspace.Queues)), func(key, value []byte) error {
 			// There may be very many queues, and hardly any has the attribute.
-			if !bytes.Contains(it.Value(), []byte(attribute.SqsManagedSseEnabled)) {
-				continue
+			if !bytes.Contains(value, []byte(attribute.SqsManagedSseEnabled)) {
+				return nil
 			}
-			record, err := queues.DecodeQueueRecord(it.Value())
+			record, err := queues.DecodeQueueRecord(value)
 			if err != nil {
-				continue
+				return nil
 			}
 			config, err := attribute.Config(record.Attributes)
 			if err != nil || config.Managed || config.Key != "" {
-				continue
+				return nil
 			}
 			if all++; len(arns) < limit {
-				arns = append(arns, arnOf(it.Key()))
+				arns = append(arns, arnOf(key))
 			}
-		}
-		if err := it.Close(); err != nil {
+			return nil
+		})
+		if err != nil {
 			return nil, 0, err
 		}
 	}
@@ -50,8 +47,6 @@ func arnOf(key []byte) string {
 	if err != nil {
 		return ""
 	}
-	account, _ := k.Text(keyspace.PartAccount)
-	region, _ := k.Text(keyspace.PartRegion)
-	name, _ := k.Text(keyspace.PartName)
+	account, region, name := k.Named()
 	return arn.Queue(region, account, name).String()
 }

@@ -133,15 +133,5 @@ func (s *Store) unlist(now int64) error {
 	if err := s.dropSteady(now); err != nil {
 		return err
 	}
-	it, err := s.reader.Iter([]byte{prefix, kindSeries}, []byte{prefix, kindSeries + 1})
-	if err != nil {
-		return err
-	}
-	batch := &s.home.Batch
-	for it.Next() && batch.Size() < flushBytes {
-		if seenIn(it.Value()) < now-Retention {
-			batch.Delete(it.Key())
-		}
-	}
-	return it.Close()
+	return s.drop(kindSeries, func(value []byte) bool { return seenIn(value) < now-Retention })
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"unique"
 
+	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/store"
 )
 
@@ -260,19 +261,13 @@ func (s *Store) stored(series id, from, to int64, f func(minute int64, value []b
 
 // scan calls f with the points of a series in [low, high), within a bucket.
 func scan(r store.Reader, res byte, series id, low, high int64, f func(minute int64, value []byte) error) error {
-	upper := pointKey(res, series, high-1)
-	it, err := r.Iter(pointKey(res, series, low), append(upper, 0))
-	if err != nil {
-		return err
-	}
-	for it.Next() {
-		if _, _, minute, ok := splitPoint(it.Key()); ok {
-			if err := f(minute, it.Value()); err != nil {
-				return errors.Join(err, it.Close())
-			}
+	span := keyspace.Span{Lower: pointKey(res, series, low), Upper: append(pointKey(res, series, high-1), 0)}
+	return store.Each(r, span, func(key, value []byte) error {
+		if _, _, minute, ok := splitPoint(key); ok {
+			return f(minute, value)
 		}
-	}
-	return it.Close()
+		return nil
+	})
 }
 
 // Units are the units in which a metric has values, in order.
@@ -309,15 +304,12 @@ func (s *Store) Units(m Metric) ([]string, error) {
 }
 
 func (s *Store) storedUnits(m Metric) (units []string, err error) {
-	key := metricKey(&m)
-	it, err := s.reader.Iter(key, append(bytes.Clone(key[:len(key)-1]), between+1))
-	if err != nil {
-		return nil, err
-	}
-	for it.Next() {
-		units = append(units, string(it.Key()[len(key):]))
-	}
-	return units, it.Close()
+	of := metricKey(&m)
+	err = store.Each(s.reader, keyspace.Prefix(of), func(key, _ []byte) error {
+		units = append(units, string(key[len(of):]))
+		return nil
+	})
+	return units, err
 }
 
 // Owners are the owners of metrics, in order. Each costs a seek.

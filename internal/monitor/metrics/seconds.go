@@ -2,6 +2,9 @@ package metrics
 
 import (
 	"encoding/binary"
+
+	"godwit.dev/godwit/internal/keyspace"
+	"godwit.dev/godwit/internal/store"
 )
 
 // Values put by the second are stored so for three hours, in addition to their minutes. Those
@@ -63,23 +66,21 @@ func (s *Store) fine(m Metric, unit string, series id, from, to int64) ([]point,
 	var all []point
 	for bucket := from / secondBucket; bucket*secondBucket < to; bucket++ {
 		low, high := max(from, bucket*secondBucket), min(to, (bucket+1)*secondBucket)
-		it, err := s.reader.Iter(secondKey(series, low), append(secondKey(series, high-1), 0))
-		if err != nil {
-			return nil, err
-		}
-		for it.Next() {
-			at := int64(binary.BigEndian.Uint32(it.Key()[len(it.Key())-4:]))
+		span := keyspace.Span{Lower: secondKey(series, low), Upper: append(secondKey(series, high-1), 0)}
+		err := store.Each(s.reader, span, func(key, value []byte) error {
+			at := int64(binary.BigEndian.Uint32(key[len(key)-4:]))
 			for ; len(recent) > 0 && recent[0].at < at; recent = recent[1:] {
 				all = append(all, recent[0])
 			}
 			if len(recent) > 0 && recent[0].at == at {
-				continue // memory has all of it
+				return nil // memory has all of it
 			}
-			if set, ok := readSet(s.kernel.Logger, it.Value()); ok {
+			if set, ok := readSet(s.kernel.Logger, value); ok {
 				all = append(all, point{at, set})
 			}
-		}
-		if err := it.Close(); err != nil {
+			return nil
+		})
+		if err != nil {
 			return nil, err
 		}
 	}

@@ -194,19 +194,13 @@ func (w *writer) steady() {
 
 // EachSteady calls f with the runs in progress, for a start.
 func (s *Store) EachSteady(f func(r *Steady)) error {
-	it, err := s.reader.Iter([]byte{prefix, kindOpen}, []byte{prefix, kindOpen + 1})
-	if err != nil {
-		return err
-	}
-	for it.Next() {
-		parts := strings.Split(string(it.Key()[2:]), string(between))
-		value := it.Value()
-		if len(parts) != 5 || len(value) < 4 {
-			continue
+	return store.Each(s.reader, keyspace.Prefix([]byte{prefix, kindOpen}), func(key, value []byte) error {
+		parts := strings.Split(string(key[2:]), string(between))
+		if len(parts) == 5 && len(value) >= 4 {
+			f(&Steady{Owner{parts[0], parts[1]}, parts[2], parts[3], int64(binary.BigEndian.Uint32(value)), string(value[4:])})
 		}
-		f(&Steady{Owner{parts[0], parts[1]}, parts[2], parts[3], int64(binary.BigEndian.Uint32(value)), string(value[4:])})
-	}
-	return it.Close()
+		return nil
+	})
 }
 
 // EndAllSteady ends the runs in progress with the minute of the last write: their real end is
@@ -300,15 +294,21 @@ func (s *Store) inLayouts(name, unit string) bool {
 
 // dropSteady removes the runs that ended before the retention.
 func (s *Store) dropSteady(now int64) error {
-	it, err := s.reader.Iter([]byte{prefix, kindClosed}, []byte{prefix, kindClosed + 1})
-	if err != nil {
-		return err
-	}
+	return s.drop(kindClosed, func(value []byte) bool {
+		return len(value) < 4 || int64(binary.BigEndian.Uint32(value)) < now-Retention
+	})
+}
+
+// drop removes the records of a kind whose value is expired, as many as fit into a batch.
+func (s *Store) drop(kind byte, expired func(value []byte) bool) error {
 	batch := &s.home.Batch
-	for it.Next() && batch.Size() < flushBytes {
-		if v := it.Value(); len(v) < 4 || int64(binary.BigEndian.Uint32(v)) < now-Retention {
-			batch.Delete(it.Key())
+	return store.Each(s.reader, keyspace.Prefix([]byte{prefix, kind}), func(key, value []byte) error {
+		if batch.Size() >= flushBytes {
+			return store.ErrStop
 		}
-	}
-	return it.Close()
+		if expired(value) {
+			batch.Delete(key)
+		}
+		return nil
+	})
 }

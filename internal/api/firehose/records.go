@@ -52,18 +52,16 @@ func (s *Service) putRecordBatch(ctx context.Context, call *api.Call, in *PutRec
 	out := &PutRecordBatchOutput{Encrypted: found.Encryption.Enabled, RequestResponses: make([]PutRecordBatchEntry, len(records))}
 	ids, err := s.Store.Put(ctx, a, records)
 	s.put(call, found, "PutRecordBatch", len(records), size, err)
-	switch fault.KindOf(err) {
-	case fault.Unavailable, fault.Throttled:
+	if throttled(err) {
 		code, text, _ := call.Describe(err)
 		for i := range out.RequestResponses {
 			out.RequestResponses[i] = PutRecordBatchEntry{ErrorCode: code, ErrorMessage: text}
 		}
 		out.FailedPutCount = len(records)
 		return out, nil
-	default:
-		if err != nil {
-			return nil, err
-		}
+	}
+	if err != nil {
+		return nil, err
 	}
 	for i, id := range ids {
 		out.RequestResponses[i].RecordId = id
@@ -112,13 +110,20 @@ func (s *Service) put(call *api.Call, found *stream.Stream, name string, records
 // Putting is the Request of a put, successful or not.
 func Putting(a arn.ARN, name string, records int, size int64, err error) Request {
 	r := Request{Stream: a, Name: name}
-	switch kind := fault.KindOf(err); {
+	switch {
 	case err == nil:
 		r.Records, r.Bytes = records, size
-	case kind == fault.Throttled || kind == fault.Unavailable:
+	case throttled(err):
 		r.Throttled = records
 	}
 	return r
+}
+
+// throttled reports that a delivery stream takes no records now, and may take them later. Firehose
+// counts all of these as throttled.
+func throttled(err error) bool {
+	kind := fault.KindOf(err)
+	return kind == fault.Throttled || kind == fault.Unavailable
 }
 
 // FastDecode implements awsjson.FastDecoder.

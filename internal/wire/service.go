@@ -3,6 +3,7 @@ package wire
 import (
 	"fmt"
 	"reflect"
+	"strconv"
 	"strings"
 
 	"godwit.dev/godwit/internal/api"
@@ -25,8 +26,8 @@ type Service struct {
 	// pathMember is the input member that a request's path stands for when it
 	// is not the root; empty if there is none.
 	pathMember string
-	badMethod  fault.Kind                 // refuses an HTTP method that the protocol does not have
-	missing    func(member string) string // the text for a required member that is absent
+	badMethod  fault.Kind                    // refuses an HTTP method that the protocol does not have
+	missing    func(members []string) string // the text for required members that are absent
 	// rest: requests are recognised by their methods and paths.
 	rest       bool
 	routes     restjson.Routes[*operation]
@@ -62,8 +63,8 @@ func SQS(operations ...api.Operation) *Service {
 		pathMember:   "QueueUrl",
 		badMethod:    fault.UnsupportedOperation,
 		absent:       fault.MissingParameter,
-		missing: func(member string) string {
-			return "The request must contain the parameter " + member + "."
+		missing: func(members []string) string { // one is enough
+			return "The request must contain the parameter " + members[0] + "."
 		},
 		errors: sqsErrors,
 	}, operations)
@@ -149,9 +150,17 @@ func Firehose(operations ...api.Operation) *Service {
 	}, operations)
 }
 
-func mustNotBeNull(member string) string {
-	return "1 validation error detected: Value null at '" + strings.ToLower(member[:1]) + member[1:] +
-		"' failed to satisfy constraint: Member must not be null"
+// mustNotBeNull names all members that are absent.
+func mustNotBeNull(members []string) string {
+	all := make([]string, len(members))
+	for i, name := range members {
+		all[i] = "Value null at '" + strings.ToLower(name[:1]) + name[1:] + "' failed to satisfy constraint: Member must not be null"
+	}
+	detected := "1 validation error detected: "
+	if len(all) > 1 {
+		detected = strconv.Itoa(len(all)) + " validation errors detected: "
+	}
+	return detected + strings.Join(all, "; ")
 }
 
 // Lambda is AWS Lambda, which answers REST-JSON.
@@ -239,8 +248,8 @@ func (s *Service) check(op *operation, in any) error {
 			return err
 		}
 	}
-	if name := op.input.Missing(reflect.ValueOf(in).Elem()); name != "" {
-		return fault.New(s.absent, s.missing(name))
+	if names := op.input.Missing(reflect.ValueOf(in).Elem()); len(names) > 0 {
+		return fault.New(s.absent, s.missing(names))
 	}
 	return nil
 }

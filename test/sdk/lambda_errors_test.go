@@ -511,7 +511,8 @@ func TestFunctionsOnTheWire(t *testing.T) {
 		},
 		{
 			"POST", functions, "{}", 400, "ValidationException",
-			`{"message":"1 validation error detected: Value null at 'functionName' failed to satisfy constraint: Member must not be null"}`,
+			`{"message":"3 validation errors detected: Value null at 'functionName' failed to satisfy constraint: Member must not be null; ` +
+				`Value null at 'role' failed to satisfy constraint: Member must not be null; Value null at 'code' failed to satisfy constraint: Member must not be null"}`,
 		},
 		{
 			"GET", functions + "?MaxItems=0", "", 400, "ValidationException",

@@ -84,17 +84,16 @@ func (t *Type) Field(name string) *Field {
 	return nil
 }
 
-// Missing names the first required member that the struct v, described by t,
-// does not have; empty when all are there. A plain string is missing when it
-// is empty.
-func (t *Type) Missing(v reflect.Value) string {
+// Missing names the required members that the struct v, described by t, does
+// not have. A plain string is missing when it is empty.
+func (t *Type) Missing(v reflect.Value) (names []string) {
 	for i := range t.Fields {
 		f := &t.Fields[i]
 		if f.Required && Absent(f.Type, v.Field(f.Index)) {
-			return f.Name
+			names = append(names, f.Name)
 		}
 	}
-	return ""
+	return names
 }
 
 // Absent reports whether v, described by t, is left out of an answer: nil, or

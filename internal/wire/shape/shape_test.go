@@ -193,12 +193,13 @@ func TestMissing(t *testing.T) {
 	}
 	zero := 0
 	for want, in := range map[string]input{
-		"Name":    {Count: &zero, Entries: []int{}},
-		"Count":   {Name: "x", Entries: []int{}},
-		"Entries": {Name: "x", Count: &zero},
-		"":        {Name: "x", Count: &zero, Entries: []int{}},
+		"Name":               {Count: &zero, Entries: []int{}},
+		"Count":              {Name: "x", Entries: []int{}},
+		"Entries":            {Name: "x", Count: &zero},
+		"":                   {Name: "x", Count: &zero, Entries: []int{}},
+		"Name Count Entries": {},
 	} {
-		if got := shape.Of(reflect.TypeFor[input]()).Missing(reflect.ValueOf(in)); got != want {
+		if got := strings.Join(shape.Of(reflect.TypeFor[input]()).Missing(reflect.ValueOf(in)), " "); got != want {
 			t.Errorf("%+v lacks %q, want %q", in, got, want)
 		}
 	}

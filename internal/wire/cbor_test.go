@@ -85,10 +85,13 @@ func TestCBOR(t *testing.T) {
 		}
 		w := httptest.NewRecorder()
 		newMonitoring(t).ServeHTTP(w, r)
-		h := w.Header()
+		h, written := w.Header(), "application/cbor"
+		if tc.operation == "Void" {
+			written = "" // the protocol forbids it where there is no output
+		}
 		if w.Code != tc.status || tc.want != "" && hex.EncodeToString(w.Body.Bytes()) != tc.want ||
 			strings.Join(h["x-amzn-query-error"], "") != tc.queryError || //nolint:staticcheck // as AWS spells it
-			strings.Join(h["smithy-protocol"], "") != "rpc-v2-cbor" || h.Get("Content-Type") != "application/cbor" { //nolint:staticcheck // as AWS spells it
+			strings.Join(h["smithy-protocol"], "") != "rpc-v2-cbor" || strings.Join(h["Content-Type"], " ") != written { //nolint:staticcheck // as AWS spells it
 			t.Errorf("%s: %d %v %q", tc.what, w.Code, h, w.Body)
 		}
 	}

@@ -193,7 +193,9 @@ func (x *exchange) write(status int, body []byte) {
 		header["Content-Type"] = typeAWSJSON
 	case x.call.Protocol == protocolCBOR:
 		header[headerProtocol] = smithyCBOR
-		header["Content-Type"] = typeCBOR
+		if len(body) > 0 { // without a body the protocol forbids it
+			header["Content-Type"] = typeCBOR
+		}
 	case x.asJSON || x.call.Protocol == protocolREST:
 		header["Content-Type"] = typeJSON
 	default:

@@ -221,7 +221,7 @@ func TestErrors(t *testing.T) {
 		{"CancelMessageMoveTask", members{"TaskHandle": "e30="}, nil, invalid("Value for parameter TaskHandle is invalid.")},
 		{"CancelMessageMoveTask", members{"TaskHandle": noTask}, nil, notFound("Task does not exist.")},
 
-		{"CreateQueue", members{}, nil, missing("QueueName")},
+		{"CreateQueue", members{}, nil, invalid("Value for parameter QueueName is invalid. Reason: Must specify a queue name.")},
 		{"CreateQueue", members{"QueueName": "a b"}, nil, invalid(badName)},
 		{"CreateQueue", members{"QueueName": strings.Repeat("q", 81)}, nil, invalid(badName)},
 		{"CreateQueue", members{"QueueName": "new.fifo"}, nil, invalid(badName)},
@@ -249,7 +249,7 @@ func TestErrors(t *testing.T) {
 
 		{"GetQueueAttributes", members{"QueueUrl": none}, nil, noQueue},
 		{"GetQueueAttributes", members{"QueueUrl": url, "AttributeNames": []any{"All", "Colour"}}, []string{"QueueUrl", url, "AttributeName.1", "All", "AttributeName.2", "Colour"}, attributeName("Unknown Attribute Colour.")},
-		{"SetQueueAttributes", members{"QueueUrl": url}, nil, missing("Attributes")},
+		{"SetQueueAttributes", members{"QueueUrl": url}, nil, missing("Attribute.Name")},
 		ofAttributes("SetQueueAttributes", "QueueUrl", none, "DelaySeconds", "x", noQueue),
 		ofAttributes("SetQueueAttributes", "QueueUrl", url, "DelaySeconds", "901", attributeValue("DelaySeconds")),
 		ofAttributes("SetQueueAttributes", "QueueUrl", url, "DelaySeconds", "", attributeValue("DelaySeconds")),

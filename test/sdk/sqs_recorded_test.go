@@ -122,9 +122,11 @@ func TestFaultsOfRedrivePolicies(t *testing.T) {
 func TestEmptyStringsAreValues(t *testing.T) {
 	inForms(t, func(t *testing.T, s *script, refuse func(string, members, failure)) {
 		refuse("CreateQueue", members{"QueueName": ""}, invalid("Can only include alphanumeric characters, hyphens, or underscores. 1 to 80 in length"))
-		refuse("CreateQueue", members{}, missing("QueueName"))
+		refuse("CreateQueue", members{}, invalid("Value for parameter QueueName is invalid. Reason: Must specify a queue name."))
 		q := s.url("q.fifo")
 		s.call("CreateQueue", members{"QueueName": "q.fifo", "Attributes": members{"FifoQueue": "true"}}, members{"QueueUrl": q})
+		refuse("SetQueueAttributes", members{"QueueUrl": q}, missing("Attribute.Name"))
+		refuse("SetQueueAttributes", members{"QueueUrl": q, "Attributes": members{}}, missing("Attribute.Name"))
 		refuse("SendMessage", members{"QueueUrl": q, "MessageBody": "b", "MessageGroupId": "", "MessageDeduplicationId": "d"},
 			invalid("Value  for parameter MessageGroupId is invalid. Reason: MessageGroupId can only include alphanumeric and punctuation characters. 1 to 128 in length."))
 		refuse("SendMessage", members{"QueueUrl": q, "MessageBody": "b", "MessageDeduplicationId": "d"}, missing("MessageGroupId"))

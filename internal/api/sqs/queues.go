@@ -25,6 +25,9 @@ const (
 
 // CreateQueue creates a queue, or returns the existing one with the same attributes.
 func (s *Service) CreateQueue(ctx context.Context, call *api.Call, in *CreateQueueInput) (*CreateQueueOutput, error) {
+	if in.QueueName == nil {
+		return nil, fault.New(fault.InvalidParameter, "Value for parameter QueueName is invalid. Reason: Must specify a queue name.")
+	}
 	full, fifo := *in.QueueName, attribute.IsTrue(in.Attributes[attribute.FifoQueue])
 	if fifo {
 		name, ok := strings.CutSuffix(full, fifoSuffix)
@@ -343,6 +346,9 @@ func (s *Service) SetQueueAttributes(ctx context.Context, call *api.Call, in *Se
 	}
 	if _, err := s.engine.QueueConfig(ctx, q); err != nil {
 		return nil, err
+	}
+	if len(in.Attributes) == 0 {
+		return nil, fault.Newf(fault.MissingParameter, missing, "Attribute.Name") // as the form calls it, in JSON too
 	}
 	set, err := attribute.Normalize(in.Attributes, q.FIFO())
 	if err != nil {

@@ -130,8 +130,10 @@ func (x *exchange) answerError(shape errorShape, text string) {
 		dst = append(dst, side...)
 		dst = append(dst, `","Code":`...)
 		dst = fastjson.AppendString(dst, shape.Code)
-		dst = append(dst, `,"Message":`...)
-		dst = fastjson.AppendString(dst, text)
+		if !shape.Mute {
+			dst = append(dst, `,"Message":`...)
+			dst = fastjson.AppendString(dst, text)
+		}
 		dst = append(dst, `},"RequestId":`...)
 		dst = fastjson.AppendString(dst, x.call.RequestID)
 		dst = append(dst, '}')

@@ -166,6 +166,26 @@ func TestTagsOfDeletedAlarms(t *testing.T) {
 	refused(t, err, "ResourceNotFoundException", 404, "")
 }
 
+// What is not there is refused without a text, also to who asks by a form for JSON.
+func TestNotFoundHasNoText(t *testing.T) {
+	endpoint := start(t)
+	const form = "Version=2010-08-01&Action=SetAlarmState&AlarmName=none&StateValue=OK&StateReason=r"
+	for accept, want := range map[string]string{
+		"":                 "<Error><Type>Sender</Type><Code>ResourceNotFound</Code></Error>",
+		"application/json": `{"Error":{"Type":"Sender","Code":"ResourceNotFound"},"RequestId":`,
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, endpoint, strings.NewReader(form))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		req.Header.Set("Accept", accept)
+		if r := do(t, req); r.Status != 404 || !strings.Contains(r.Body, want) {
+			t.Errorf("%q: %d %s", accept, r.Status, r.Body)
+		}
+	}
+}
+
 // A queue that was never used, or is idle, is listed and read as empty, minute by
 // minute, also when it is used again later.
 func TestIdleQueueMetrics(t *testing.T) {

@@ -34,7 +34,7 @@ func respond(deps Deps, s *state, r *running) (Parts, error) {
 	if err != nil {
 		return Parts{}, err
 	}
-	functions := newLambda(&roles.Functions{Engine: s.engine, Sessions: s.sessions, Acting: s.sessions.Acting(s.asked), Failing: r.pollers.Failing}, r.pool, r.processes, s.limits, s.named, objects)
+	functions := newLambda(&roles.Functions{Engine: s.engine, Sessions: s.sessions, Acting: s.sessions.Acting(s.asked), Failing: r.pollers.Failing}, r.pool, r.processes, s.limits, s.named, objects, s.links)
 	verifier := authentic(deps, s.keys)
 	trail, err := newTrail(deps, s.groups, s.identities.Current)
 	if err != nil {

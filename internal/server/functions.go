@@ -3,13 +3,13 @@ package server
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"fmt"
 	"os"
 	"path/filepath"
 
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/api/lambda"
+	"godwit.dev/godwit/internal/api/lambda/link"
 	"godwit.dev/godwit/internal/api/refusal"
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/invoke"
@@ -137,13 +137,10 @@ func runEvents(deps Deps, engine *shard.Engine, limits shard.FunctionLimits, poo
 }
 
 // newLambda makes the handler of Lambda's operations.
-func newLambda(engine *roles.Functions, pool *invoke.Pool, processes *process.Runner, limits shard.FunctionLimits, named api.Principals, objects *artifacts.Store) *lambda.Service {
-	o := lambda.Options{
+func newLambda(engine *roles.Functions, pool *invoke.Pool, processes *process.Runner, limits shard.FunctionLimits, named api.Principals, objects *artifacts.Store, links link.Tokens) *lambda.Service {
+	return lambda.New(lambda.Options{
 		Engine: engine, Pool: pool, Limits: limits, Installed: process.Installed, Refusal: processes.Refusal, Principals: named,
 		NewRevision: ids.Text, Environments: engine.Sessions.Environments, Objects: objects,
-	}
-	if _, err := rand.Read(o.DownloadKey[:]); err != nil {
-		panic(err) // crypto/rand does not fail
-	}
-	return lambda.New(o)
+		Links: links,
+	})
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/api/admin"
+	"godwit.dev/godwit/internal/api/lambda/link"
 	"godwit.dev/godwit/internal/authorize"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/config"
@@ -82,6 +83,8 @@ type modules struct {
 	stacks          *stacks.Module
 	groups          *logs.Logs
 	deliveryStreams *streaming.Streaming
+
+	links link.Tokens
 }
 
 // openState opens the store and loads the state.
@@ -182,6 +185,7 @@ func newModules(deps Deps, k *kernel.Kernel, sealing *seal.Keys) modules {
 		stacks:          stacks.New(k, sealing.Sealer(stacks.Purpose)),
 		groups:          logs.New(k, logs.Options{MaxBytes: deps.Config.LogsMaxBytes}),
 		deliveryStreams: streaming.New(k, sealing, deps.Config),
+		links:           link.New(sealing.Sealer(link.Purpose)),
 	}
 	deps.OnStop("delivery streams", func(context.Context) error { // after the engine, which may still deliver to them
 		m.deliveryStreams.Close()

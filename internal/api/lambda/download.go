@@ -18,15 +18,15 @@ const DownloadPath = "/_godwit/functions/code"
 const linkLife = 10 * time.Minute
 
 // location is a download link for the code of a version. It requires no credentials.
-func (s *Service) location(call *api.Call, info *shard.FunctionInfo) string {
-	token := s.DownloadKey.Token(info.ARN, info.Code.Upload, call.Time.Add(linkLife))
-	return call.Host + DownloadPath + "?token=" + url.QueryEscape(token)
+func (s *Service) location(call *api.Call, info *shard.FunctionInfo) (string, error) {
+	token, err := s.Links.Token(info.ARN, info.Code.Upload, call.Time.Add(linkLife))
+	return call.Host + DownloadPath + "?token=" + url.QueryEscape(token), err
 }
 
 // Download returns the zip of a link's token. Errors: AccessDenied for an invalid or expired
 // token; ResourceNotFound if no version has the code any more.
 func (s *Service) Download(ctx context.Context, token string, now time.Time) ([]byte, error) {
-	fn, upload, ok := s.DownloadKey.Read(token, now)
+	fn, upload, ok := s.Links.Read(token, now)
 	if !ok {
 		return nil, fault.New(fault.AccessDenied, "The link is not valid, or not any more.")
 	}

@@ -359,7 +359,11 @@ func (s *Service) getFunction(ctx context.Context, call *api.Call, in *FunctionI
 	if info.Code.URL != "" {
 		out.Code = &FunctionCodeLocation{RepositoryType: "ECR", ImageUri: info.Code.URL, ResolvedImageUri: info.Code.URL}
 	} else {
-		out.Code = &FunctionCodeLocation{RepositoryType: "S3", Location: s.location(call, &info)}
+		location, err := s.location(call, &info)
+		if err != nil {
+			return nil, err
+		}
+		out.Code = &FunctionCodeLocation{RepositoryType: "S3", Location: location}
 	}
 	if info.Reserved != nil {
 		out.Concurrency = &Concurrency{ReservedConcurrentExecutions: info.Reserved}

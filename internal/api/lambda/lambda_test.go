@@ -16,12 +16,14 @@ import (
 
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/api/apitest"
+	"godwit.dev/godwit/internal/api/lambda/link"
 	"godwit.dev/godwit/internal/api/lambda/mappings"
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/invoke"
 	"godwit.dev/godwit/internal/journal"
+	"godwit.dev/godwit/internal/seal"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/store/memory"
 )
@@ -62,8 +64,12 @@ func newAsker(t *testing.T) *asker {
 			t.Error(err)
 		}
 	})
+	sealing, _, err := seal.NewKeys(seal.NewRoot())
+	if err != nil {
+		t.Fatal(err)
+	}
 	revisions := 0
-	a.service = New(Options{Engine: a.engine, Pool: a, Limits: limits, NewRevision: func() string {
+	a.service = New(Options{Engine: a.engine, Pool: a, Limits: limits, Links: link.New(sealing.Sealer(link.Purpose)), NewRevision: func() string {
 		revisions++
 		return fmt.Sprintf("00000000-0000-4000-8000-%012d", revisions)
 	}})

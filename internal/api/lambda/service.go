@@ -77,8 +77,8 @@ type Options struct {
 	Refusal func() error
 	// Limits are the quotas of an account, for GetAccountSettings.
 	Limits shard.FunctionLimits
-	// DownloadKey authenticates download links.
-	DownloadKey link.Key
+	// Links makes the tokens of download links.
+	Links link.Tokens
 	// Environments encrypts variables under customer keys; nil: there are no keys.
 	Environments variables.Keys
 	// Principals resolves the principals in functions' policies; nil: api.Unbound.

@@ -1,6 +1,8 @@
 package clustered
 
 import (
+	"archive/zip"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
@@ -83,6 +85,43 @@ func TestMemoryIsHandedOver(t *testing.T) {
 	}
 	if len(lines.Events) != times {
 		t.Errorf("of %d invocations the log has %d: %+v", times, len(lines.Events), lines.Events)
+	}
+	o.leave()
+}
+
+// A link to a function's code is good at the next owner, too.
+func TestLinksAreHandedOver(t *testing.T) {
+	var code bytes.Buffer
+	w := zip.NewWriter(&code)
+	if f, err := w.Create("bootstrap"); err != nil {
+		t.Fatal(err)
+	} else if _, err := io.WriteString(f, "#!"); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	o := startOwning(t)
+	o.take()
+	o.ask("/2015-03-31/functions", map[string]any{
+		"FunctionName": "f", "Role": "arn:aws:iam::000000000000:role/f", "Runtime": "provided.al2023", "Handler": "x", "Code": map[string]any{"ZipFile": code.Bytes()},
+	})
+	get := func(target string) *httptest.ResponseRecorder {
+		r, out := httptest.NewRequestWithContext(t.Context(), http.MethodGet, target, nil), httptest.NewRecorder()
+		r.Host, r.RemoteAddr = "127.0.0.1:4566", "127.0.0.1:1234"
+		o.part.front.ServeHTTP(out, r)
+		return out
+	}
+	var got struct{ Code struct{ Location string } }
+	if err := json.Unmarshal(get("/2015-03-31/functions/f").Body.Bytes(), &got); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if out := get(got.Code.Location); out.Code != http.StatusOK || !bytes.Equal(out.Body.Bytes(), code.Bytes()) {
+			t.Errorf("%q: status %d, %d bytes", got.Code.Location, out.Code, out.Body.Len())
+		}
+		o.leave()
+		o.take()
 	}
 	o.leave()
 }

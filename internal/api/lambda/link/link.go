@@ -1,44 +1,45 @@
 // Package link makes and reads the tokens of links to the code of functions. A token has the
-// upload and its expiry time, authenticated by a key.
+// upload and its expiry time. It is sealed with a key of the store's, so that it is good at the next
+// start, and at the next owner of a cluster's state.
 package link
 
 import (
-	"crypto/hmac"
-	"crypto/sha256"
 	"encoding/base64"
 	"strconv"
 	"strings"
 	"time"
 
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/seal"
 )
 
-// Key authenticates tokens.
-type Key [sha256.Size]byte
+// Purpose is the purpose that tokens are sealed for.
+const Purpose = "links to functions' code"
+
+// Tokens makes and reads tokens.
+type Tokens struct{ sealer *seal.Sealer }
+
+// New returns Tokens by a sealer for Purpose.
+func New(sealer *seal.Sealer) Tokens { return Tokens{sealer} }
 
 // Token is a token for an upload of a function, which expires at until, to the second.
-func (k Key) Token(fn arn.ARN, upload uint64, until time.Time) string {
+func (t Tokens) Token(fn arn.ARN, upload uint64, until time.Time) (string, error) {
 	text := fn.String() + "\n" + strconv.FormatUint(upload, 10) + "\n" + strconv.FormatInt(until.Unix(), 10)
-	return base64.RawURLEncoding.EncodeToString(append(k.seal(text), text...))
-}
-
-func (k Key) seal(text string) []byte {
-	mac := hmac.New(sha256.New, k[:])
-	mac.Write([]byte(text))
-	return mac.Sum(nil)
+	sealed, err := t.sealer.Seal([]byte(text), nil)
+	return base64.RawURLEncoding.EncodeToString(sealed), err
 }
 
 // Read reports the upload of a token; ok is false for an invalid or expired token.
-func (k Key) Read(token string, now time.Time) (fn arn.ARN, upload uint64, ok bool) {
+func (t Tokens) Read(token string, now time.Time) (fn arn.ARN, upload uint64, ok bool) {
 	sealed, err := base64.RawURLEncoding.DecodeString(token)
-	if err != nil || len(sealed) < sha256.Size {
+	if err != nil {
 		return fn, 0, false
 	}
-	text := string(sealed[sha256.Size:])
-	if !hmac.Equal(sealed[:sha256.Size], k.seal(text)) {
+	text, err := t.sealer.Open(sealed, nil)
+	if err != nil {
 		return fn, 0, false
 	}
-	parts := strings.Split(text, "\n")
+	parts := strings.Split(string(text), "\n")
 	fn, err = arn.Parse(parts[0])
 	if err != nil || len(parts) != 3 {
 		return fn, 0, false

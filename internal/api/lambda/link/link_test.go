@@ -7,15 +7,26 @@ import (
 
 	"godwit.dev/godwit/internal/api/lambda/link"
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/seal"
 )
 
 // TestToken: a token is for one upload until its time, by the key that made it, and cannot
 // be changed.
 func TestToken(t *testing.T) {
-	key, other := link.Key{1}, link.Key{2}
+	tokens := func() link.Tokens {
+		keys, _, err := seal.NewKeys(seal.NewRoot())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return link.New(keys.Sealer(link.Purpose))
+	}
+	key, other := tokens(), tokens()
 	fn := arn.ARN{Service: "lambda", Region: "us-east-1", Account: "000000000000", Resource: "function:f"}
 	until := time.Unix(1_767_225_600, 0)
-	token := key.Token(fn, 7, until)
+	token, err := key.Token(fn, 7, until)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if got, upload, ok := key.Read(token, until.Add(-time.Second)); !ok || got != fn || upload != 7 {
 		t.Errorf("%s, upload %d, %v", got, upload, ok)
 	}

@@ -9,8 +9,8 @@ import (
 	"godwit.dev/godwit/internal/keyspace"
 )
 
-// CheckRecord reports whether the record of a function, a version or an alias is readable,
-// without its references. Errors: ErrRecord.
+// CheckRecord reports whether the record of a function, a version, an alias or a deleted function is
+// readable, without its references. Errors: ErrRecord.
 func CheckRecord(key, value []byte) error {
 	bad := fmt.Errorf("%w: key %q", ErrRecord, key)
 	k, err := keyspace.Parse(key)
@@ -25,6 +25,8 @@ func CheckRecord(key, value []byte) error {
 		if err = json.Unmarshal(value[1:], &r); err == nil {
 			_, err = (&State{}).decode(arn.ARN{}, &r, 0)
 		}
+	case keyspace.KindDeletedFunction:
+		_, err = DecodeDeleted(value)
 	case keyspace.KindAlias:
 		err = json.Unmarshal(value[1:], new(Alias))
 	default:

@@ -100,7 +100,7 @@ type Function struct {
 	next     *Version // $LATEST after the update in progress; nil: there is none
 	versions sorted.List[*Version]
 	aliases  sorted.List[*Alias]
-	last     uint64                  // the highest version number so far
+	last     uint64                  // the highest version number so far, also of deleted functions of this name
 	changed  bool                    // $LATEST was updated since the last published version
 	readyAt  time.Time               // zero: no change in progress
 	policies map[string][]Permission // by qualifier; empty: of the function

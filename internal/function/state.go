@@ -174,7 +174,9 @@ type Create struct {
 	Config      Config
 	Code        Code
 	Tags        map[string]string
-	Publish     bool // also as version 1
+	Publish     bool // also as a version
+	// Last is the highest number of the versions of a deleted function of this name: DecodeDeleted.
+	Last uint64
 	// Revision is the first revision, ReadyRevision the one after completion.
 	Revision, ReadyRevision string
 	ReadyAt                 time.Time
@@ -196,7 +198,7 @@ func (s *State) Create(now time.Time, cmd Create, b *mutation.Batch) (*Function,
 		return nil, nil, err
 	}
 	f := newFunction(cmd.ARN)
-	f.Incarnation, f.Tags = cmd.Incarnation, cmd.Tags
+	f.Incarnation, f.Tags, f.last = cmd.Incarnation, cmd.Tags, cmd.Last
 	config := cmd.Config
 	f.latest = &Version{
 		Config: &config, Code: cmd.Code, Revision: cmd.Revision, Modified: now, Pending: true, readyRevision: cmd.ReadyRevision, build: s.newBuild(),
@@ -211,6 +213,9 @@ func (s *State) Create(now time.Time, cmd Create, b *mutation.Batch) (*Function,
 	f.readyAt = cmd.ReadyAt
 	s.add(f)
 	s.put(b, f)
+	if cmd.Last > 0 {
+		b.Delete(s.DeletedKey(cmd.ARN))
+	}
 	return f, v, nil
 }
 
@@ -263,7 +268,8 @@ func (s *State) NextCompletion() (at time.Time, ok bool) {
 	return s.changing.Items[0].readyAt, true
 }
 
-// Delete deletes a function with all its records and returns it. Errors: ResourceNotFound.
+// Delete deletes a function with all its records and returns it. What is left is the highest number of its
+// versions. Errors: ResourceNotFound.
 func (s *State) Delete(name arn.ARN, b *mutation.Batch) (*Function, error) {
 	f, err := s.function(name)
 	if err != nil {
@@ -274,6 +280,9 @@ func (s *State) Delete(name arn.ARN, b *mutation.Batch) (*Function, error) {
 	for _, kind := range [...]byte{versionKind, aliasKind} {
 		start, end := s.within(kind, name)
 		b.DeleteRange(start, end)
+	}
+	if f.last > 0 {
+		b.Set(s.DeletedKey(name), encode(deletedRecord{f.last}))
 	}
 	return f, nil
 }

@@ -77,8 +77,10 @@ var internals = cmp.Options{
 }
 
 // A random history leaves, after every command, records that give the same state
-// again, and a command that is refused changes nothing.
+// again, and a command that is refused changes nothing. No version gets the number
+// of another one, also of a deleted function.
 func TestHistory(t *testing.T) {
+	anew := false
 	for seed := range uint64(4) {
 		r := rand.New(rand.NewPCG(seed, 0))
 		s, d, now := New(3), disk{}, begin
@@ -92,6 +94,7 @@ func TestHistory(t *testing.T) {
 			ids++
 			return Code{Upload: uint64(ids), Size: int64(r.IntN(5)), SHA256: [32]byte{byte(r.IntN(3))}}
 		}
+		highest := map[arn.ARN]uint64{}
 		for step := range 120 {
 			var err error
 			what := r.IntN(14)
@@ -99,8 +102,15 @@ func TestHistory(t *testing.T) {
 			later := now.Add(time.Second)
 			switch what {
 			case 0, 1:
+				f, last := name(), uint64(0)
+				if record, ok := d[string(s.DeletedKey(f))]; ok {
+					if last, err = DecodeDeleted([]byte(record)); err != nil || last == 0 {
+						t.Fatal(last, err)
+					}
+					anew = true
+				}
 				_, _, err = s.Create(now, Create{
-					ARN: name(), Incarnation: uint64(step), Config: config(1), Code: upload(), Publish: r.IntN(2) == 0,
+					ARN: f, Incarnation: uint64(step), Config: config(1), Code: upload(), Publish: r.IntN(2) == 0, Last: last,
 					Revision: id(), ReadyRevision: id(), ReadyAt: later,
 				}, &b)
 			case 2, 3:
@@ -154,7 +164,19 @@ func TestHistory(t *testing.T) {
 				t.Fatalf("seed %d, step %d, command %d, %v (-loaded +state):\n%s", seed, step, what, err, diff)
 			}
 			check(t, s)
+			for _, f := range s.All() {
+				if f.last < highest[f.ARN] {
+					t.Fatalf("seed %d, step %d, command %d: the next version of %s is %d again", seed, step, what, f.ARN, f.last+1)
+				}
+				highest[f.ARN] = f.last
+				if _, ok := d[string(s.DeletedKey(f.ARN))]; ok {
+					t.Fatalf("seed %d, step %d, command %d: %s is there, and what its deletion has left", seed, step, what, f.ARN)
+				}
+			}
 		}
+	}
+	if !anew {
+		t.Error("no function with versions was deleted and made anew")
 	}
 }
 

@@ -99,6 +99,7 @@ const (
 // Tags of functions' records, behind Functions.
 const (
 	FunctionAliases  byte = 'a'
+	FunctionsDeleted byte = 'd'
 	FunctionRecords  byte = 'f'
 	FunctionMappings byte = 'm'
 	FunctionVersions byte = 'v'

@@ -173,6 +173,7 @@ const (
 	KindConfirmation
 	KindHandleKey
 	KindAlias
+	KindDeletedFunction
 	KindFunction
 	KindMapping
 	KindVersion
@@ -269,10 +270,11 @@ var Table = [...]Kind{
 	KindConfirmation:  {"mail that has asked for a confirmation, or its answer", OwnerTopics, sharded(tag(Confirmations), number(PartUntil), number(PartOrder)), "version 1, whether it is an answer, time, digest of the mail box: 26 bytes; account"},
 	KindHandleKey:     {"key of receipt handles; in shard 0", OwnerQueues, sharded(tag(HandleKey)), "32 bytes"},
 
-	KindAlias:    {"alias of a function", OwnerFunctions, append(function(FunctionAliases), zeroed(PartName), text("alias")), versioned},
-	KindFunction: {"function", OwnerFunctions, append(function(FunctionRecords), text(PartName)), versioned},
-	KindMapping:  {"event-source mapping", OwnerFunctions, append(function(FunctionMappings), text(PartName)), versioned},
-	KindVersion:  {"version of a function", OwnerFunctions, append(function(FunctionVersions), zeroed(PartName), number("version")), versioned},
+	KindAlias:           {"alias of a function", OwnerFunctions, append(function(FunctionAliases), zeroed(PartName), text("alias")), versioned},
+	KindDeletedFunction: {"highest version of a deleted function", OwnerFunctions, append(function(FunctionsDeleted), text(PartName)), versioned},
+	KindFunction:        {"function", OwnerFunctions, append(function(FunctionRecords), text(PartName)), versioned},
+	KindMapping:         {"event-source mapping", OwnerFunctions, append(function(FunctionMappings), text(PartName)), versioned},
+	KindVersion:         {"version of a function", OwnerFunctions, append(function(FunctionVersions), zeroed(PartName), number("version")), versioned},
 
 	KindStreamState: {"shard, or another stream of the journal", OwnerJournal, sharded(tag(StreamState)), "28 bytes: sequence, epoch, time, latest incarnation"},
 

@@ -100,6 +100,14 @@ func TestReset(t *testing.T) {
 	must(w.topics.CreatePlatformApplication(t.Context(), &sns.CreatePlatformApplicationInput{Name: aws.String("app"), Platform: aws.String("ADM"), Attributes: map[string]string{"PlatformCredential": "secret", "PlatformPrincipal": "id"}}))(t)
 	w.function("work")
 	lambdas := lambda.NewFromConfig(w.config)
+	version := func() string {
+		t.Helper()
+		return aws.ToString(must(lambdas.PublishVersion(t.Context(), &lambda.PublishVersionInput{FunctionName: aws.String("work")}))(t).Version)
+	}
+	version()
+	must(lambdas.DeleteFunction(t.Context(), &lambda.DeleteFunctionInput{FunctionName: aws.String("work")}))(t)
+	w.function("work")
+	equal(t, "its version", "2", version())
 	must(lambdas.CreateEventSourceMapping(t.Context(), &lambda.CreateEventSourceMappingInput{EventSourceArn: aws.String(queueARN("other-1")), FunctionName: aws.String("work")}))(t)
 	stacks := cloudformation.NewFromConfig(w.config)
 	must(stacks.CreateStack(t.Context(), &cloudformation.CreateStackInput{StackName: aws.String("shop"), TemplateBody: aws.String(`{"Resources":{"Q":{"Type":"AWS::SQS::Queue","Properties":{"QueueName":"of-a-stack"}}}}`)}))(t)
@@ -124,6 +132,8 @@ func TestReset(t *testing.T) {
 	if !strings.Contains(again, `"stacks":0,"sources":0,"queues":0,"topics":0,"functions":0`) {
 		t.Errorf("again: %s", again)
 	}
+	w.function("work")
+	equal(t, "its version", "1", version())
 	w.send(w.queue("orders", nil), "y")
 	equal(t, "made anew", 1, get[queueView](w, "queue", "arn", queueARN("orders")).Messages)
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.endpoint+"/_localstack/state/reset", http.NoBody)

@@ -349,10 +349,10 @@ func TestDeleteFunction(t *testing.T) {
 	equal(t, "the status", int32(204), out.StatusCode)
 	_, err = c.GetFunctionConfiguration(t.Context(), &lambda.GetFunctionConfigurationInput{FunctionName: in.FunctionName})
 	refused(t, err, notFound, 404, "Function not found: "+functionARN("f"))
-	// A new one of the name has nothing of the old one's.
+	// A new one of the name has nothing of the old one's, and numbers that it did not have.
 	createFunction(t, endpoint, c, "f")
 	published := must(c.PublishVersion(t.Context(), &lambda.PublishVersionInput{FunctionName: in.FunctionName}))(t)
-	equal(t, "the first version", "1", *published.Version)
+	equal(t, "the next version", "2", *published.Version)
 }
 
 const (

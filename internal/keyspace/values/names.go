@@ -107,7 +107,7 @@ func nameIn(k *keyspace.Key) (a arn.ARN, ok bool) {
 	case keyspace.KindSubscription:
 		id, _ := k.Text(keyspace.PartID)
 		return arn.Topic(region, account, name).Subscription(id), true
-	case keyspace.KindFunction, keyspace.KindVersion, keyspace.KindAlias:
+	case keyspace.KindFunction, keyspace.KindVersion, keyspace.KindAlias, keyspace.KindDeletedFunction:
 		return arn.Function(region, account, name), true
 	case keyspace.KindPlatformApplication:
 		platform, name, _ := strings.Cut(name, "/")

@@ -66,7 +66,7 @@ func check(k *keyspace.Key, key, value []byte) (err error) {
 		}
 	case keyspace.KindTopic, keyspace.KindSubscription:
 		err = topic.CheckRecord(key, value)
-	case keyspace.KindFunction, keyspace.KindVersion, keyspace.KindAlias:
+	case keyspace.KindFunction, keyspace.KindVersion, keyspace.KindAlias, keyspace.KindDeletedFunction:
 		err = function.CheckRecord(key, value)
 	case keyspace.KindMapping:
 		err = mapping.New(binary.BigEndian.Uint16(key)).Load(key, value)

@@ -15,6 +15,7 @@ import (
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/function"
 	"godwit.dev/godwit/internal/function/mapping"
+	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/policy"
 	"godwit.dev/godwit/internal/queue/layout"
 	"godwit.dev/godwit/internal/queue/message"
@@ -22,6 +23,7 @@ import (
 	"godwit.dev/godwit/internal/shard/kernel"
 	"godwit.dev/godwit/internal/shard/queues"
 	"godwit.dev/godwit/internal/shard/transfer"
+	"godwit.dev/godwit/internal/store"
 )
 
 // FunctionLimits are the quotas of an account in a region.
@@ -91,6 +93,10 @@ func (e *Functions) CreateFunction(ctx context.Context, cmd function.Create, zip
 	info, err := e.withCode(ctx, cmd.ARN, &cmd.Code, zip, check, func(sh *Shard) (FunctionInfo, error) {
 		sh.Meta.Incarnation++
 		cmd.Incarnation, cmd.ReadyAt = sh.Meta.Incarnation, sh.readyAt()
+		var err error
+		if cmd.Last, err = sh.lastVersion(cmd.ARN); err != nil {
+			return FunctionInfo{}, err
+		}
 		f, v, err := sh.Functions.Create(clock.Time(sh.Now()), cmd, &sh.Batch)
 		if err != nil {
 			return FunctionInfo{}, err
@@ -100,6 +106,45 @@ func (e *Functions) CreateFunction(ctx context.Context, cmd function.Create, zip
 		return info, nil
 	})
 	return info, e.EmitCreation(cmd.ARN, err)
+}
+
+// lastVersion is the highest number of the versions of a deleted function.
+func (sh *Shard) lastVersion(fn arn.ARN) (uint64, error) {
+	record, ok, err := sh.module.ReadRecord(sh.Functions.DeletedKey(fn))
+	if err != nil {
+		sh.module.Fatal(err)
+	}
+	if err != nil || !ok {
+		return 0, err
+	}
+	return function.DecodeDeleted(record)
+}
+
+// ForgetVersions forgets which versions the deleted functions of an account in a region had, so that those
+// of the same names begin with 1 again.
+func (e *Functions) ForgetVersions(ctx context.Context, account, region string) error {
+	for _, sh := range e.Shards {
+		span := keyspace.Prefix(function.DeletedPrefix(sh.ID, account, region))
+		sh.View(sh.FlushAppended)
+		found, err := false, ctx.Err()
+		if err != nil {
+			return err
+		}
+		err = store.Each(e.Store, span, func(_, _ []byte) bool {
+			found = true
+			return false
+		})
+		if err == nil && found {
+			err = sh.RunDurable(func(*kernel.Tx) error {
+				sh.Batch.DeleteRange(span.Lower, span.Upper)
+				return nil
+			})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // UpdateFunctionCode replaces the code of a function's latest version. Errors:

@@ -107,6 +107,68 @@ func TestFunctionLifecycle(t *testing.T) {
 }
 
 // countUploads counts the zips in a function's shard.
+// The versions of a function that was deleted and created anew go on with the next number, also after a
+// restart, until that is forgotten.
+func TestVersionsOfADeletedFunction(t *testing.T) {
+	ctx, fs := t.Context(), vfs.NewMem()
+	var e *shard.Engine
+	var st store.Store
+	reopen := func() {
+		t.Helper()
+		if e != nil {
+			e.Close()
+			st.Close()
+		}
+		st = shardtest.OpenStore(t, fs)
+		e = shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, st, nil), Clock: clock.NewVirtual(shardtest.Start)})
+	}
+	reopen()
+	f, other := shardtest.FunctionARN("f"), shardtest.FunctionARN("other")
+	create := func(name string, want string) {
+		t.Helper()
+		cmd := shardtest.CreateFunction(name, []byte("zip"))
+		cmd.Publish = want != function.Latest
+		if info, err := e.CreateFunction(ctx, cmd, []byte("zip")); err != nil || info.Version != want {
+			t.Errorf("%s: created is version %s, %v; want %s", name, info.Version, err, want)
+		}
+	}
+	remove := func(a arn.ARN) {
+		t.Helper()
+		if err := e.DeleteFunction(ctx, a, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	create("f", "1")
+	create("other", "1")
+	remove(f)
+	create("f", "2")
+	if err := e.DeleteFunction(ctx, f, "2"); err != nil {
+		t.Fatal(err)
+	}
+	remove(f)
+	reopen()
+	create("f", function.Latest)
+	reopen()
+	if info, err := e.PublishVersion(ctx, function.Publish{ARN: f}); err != nil || info.Version != "3" {
+		t.Error(info.Version, err)
+	}
+	remove(f)
+	remove(other)
+	if err := e.ForgetVersions(ctx, f.Account, "eu-west-1"); err != nil {
+		t.Fatal(err)
+	}
+	create("other", "2")
+	remove(other)
+	if err := e.ForgetVersions(ctx, f.Account, f.Region); err != nil {
+		t.Fatal(err)
+	}
+	create("f", "1")
+	reopen()
+	create("other", "1")
+	e.Close()
+	st.Close()
+}
+
 func countUploads(t *testing.T, e *shard.Engine, fn arn.ARN) int {
 	t.Helper()
 	sh := e.Topics.ShardOf(fn)

@@ -154,6 +154,9 @@ func (c *client) arn(ctx context.Context, service, name string) (string, error) 
 		Server struct{ Region, Account string }
 	}
 	if err := c.get(ctx, "overview", nil, &overview); err != nil {
+		if strings.Contains(err.Error(), "godwit:GetOverview") {
+			err = fmt.Errorf("%w (what a name stands for is asked for there: give the ARN)", err)
+		}
 		return "", err
 	}
 	if service == "lambda" {

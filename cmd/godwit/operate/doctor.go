@@ -74,7 +74,41 @@ func diagnosed(w io.Writer, checks, rows []any) error {
 		return err
 	}
 	fmt.Fprintln(w)
-	return table(w, []column{member("SEVERITY", "severity"), member("KIND", "kind"), member("RESOURCE", "arn"), what}, rows)
+	if err := table(w, []column{member("SEVERITY", "severity"), member("KIND", "kind"), member("RESOURCE", "arn"), what}, rows); err != nil {
+		return err
+	}
+	return nextCommands(w, rows)
+}
+
+// nextOf are the commands that come next, by the kind of a problem. What has none says itself what
+// is to be done.
+var nextOf = map[string]string{
+	"failing-endpoint": "deliveries ARN", "dead-letters": "dlq show ARN", "paused": "subscriptions resume ARN", "old-backlog": "queues ARN",
+	"pending-confirmation": "subscriptions --state pending-confirmation", "source": "sources",
+}
+
+// nextCommands prints the command that comes next about each problem, in a form for a shell.
+func nextCommands(w io.Writer, rows []any) error {
+	said := map[string]bool{"": true}
+	for _, row := range rows {
+		of, _ := row.(object)
+		arn := written(of["arn"])
+		if !plainWord(arn) { // only a server that means harm has others
+			continue
+		}
+		command := strings.ReplaceAll(nextOf[written(of["kind"])], "ARN", arn)
+		if said[command] {
+			continue
+		}
+		if len(said) == 1 {
+			fmt.Fprintln(w, "\nWhat comes next:")
+		}
+		said[command] = true
+		if _, err := fmt.Fprintln(w, "  godwit "+command); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // examine checks the information of a server. Missing information is unknown, and no failure:

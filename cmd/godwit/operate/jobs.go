@@ -296,9 +296,14 @@ func (c *Connection) Names(ctx context.Context, kind string) (names []string) {
 		case "job":
 			name = written(of["id"])
 		}
-		if name != "" && strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.:/") == "" {
+		if name != "" && plainWord(name) {
 			names = append(names, name) // others would need quotes
 		}
 	}
 	return names
+}
+
+// plainWord reports whether a shell takes a text for one word as it is.
+func plainWord(s string) bool {
+	return strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.:/") == ""
 }

@@ -75,6 +75,19 @@ func TestRefusedConditions(t *testing.T) {
 	}
 }
 
+// Who may look at messages and not at the server is told why a name is of no use to him.
+func TestNameWithoutTheRight(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = io.WriteString(w, `{"error":"not authorized to perform: godwit:GetOverview","code":"Forbidden"}`)
+	}))
+	defer s.Close()
+	err := (&Messages{Connection: Connection{Endpoint: s.URL}, Queue: "q", Limit: 1}).Run(Streams{Out: io.Discard, Err: io.Discard})
+	if err == nil || !strings.Contains(err.Error(), "give the ARN") {
+		t.Errorf("%v", err)
+	}
+}
+
 // A rate of 0 is told to the server, which refuses it: it is not as fast as things go.
 func TestNoRate(t *testing.T) {
 	asked := map[string]string{}

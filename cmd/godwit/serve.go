@@ -153,7 +153,7 @@ func (r *rotateRoot) online(open error) (kept string, err error) {
 	}
 	const path = "/_godwit/keys/rotate-root"
 	if address == "" {
-		return "", fmt.Errorf("%w; or have it rotate itself, by POST %s, signed by the root user for the service godwit", open, path)
+		return "", fmt.Errorf("%w; or have it rotate itself: at an admin-listen in godwit.yaml this command asks it, and there is none; else by POST %s, signed by the root user for the service godwit", open, path)
 	}
 	answer, err := (&http.Client{Timeout: time.Minute}).Post("http://"+address+path, "", nil)
 	if err != nil {

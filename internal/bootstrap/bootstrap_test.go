@@ -90,6 +90,21 @@ func TestSecretFiles(t *testing.T) {
 	}
 }
 
+// A key that is missing is told with what to do.
+func TestMissingKeys(t *testing.T) {
+	for name, want := range map[string]string{bootstrap.RootKeyFile: "put the copy of it back", bootstrap.AccessKeyFile: "godwit keys reset-root"} {
+		set := initialise(t)
+		if err := os.Remove(file(set, name)); err != nil {
+			t.Fatal(err)
+		}
+		c := &config.Config{Production: true, RootKey: file(set, bootstrap.RootKeyFile), Data: filepath.Join(t.TempDir(), "data")}
+		err := bootstrap.Load(c, bootstrap.Files{Settings: file(set, "godwit.yaml"), AccessKey: file(set, bootstrap.AccessKeyFile)})
+		if !bootstrap.IsUnsafe(err) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), name+" is not there") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func TestSecretsAreNotPrinted(t *testing.T) {
 	key := bootstrap.NewAccessKey("000000000000")
 	for _, form := range []string{"%v", "%+v", "%#v", "%s"} {

@@ -91,6 +91,12 @@ func (l *loading) mode(flag, path string, forbidden fs.FileMode, what, remedy st
 	return true
 }
 
+// present refuses a file that is not there, with what to do.
+func (l *loading) present(flag, path, remedy string) bool {
+	_, err := os.Stat(path)
+	return l.check(!errors.Is(err, fs.ErrNotExist), flag, "%s is not there: %s", path, remedy)
+}
+
 // directories refuses directories in which others can replace the files. With the sticky bit
 // they cannot.
 func (l *loading) directories(of map[string]string) {
@@ -124,7 +130,8 @@ func (l *loading) rootKey() *seal.Root {
 	if !l.check(path != "", "root-key", "there is no root key: godwit init --dir DIR makes one, with settings that name it") {
 		return nil
 	}
-	if !l.mode("root-key", path, 0o077, "others can use it", "chmod 600") {
+	if !l.present("root-key", path, "put the copy of it back, without which nothing that is sealed can be read") ||
+		!l.mode("root-key", path, 0o077, "others can use it", "chmod 600") {
 		return nil
 	}
 	if key, data := whole(path), whole(l.config.Data); l.config.Data != "" {
@@ -159,6 +166,7 @@ func (l *loading) accessKey(path string, root *seal.Root) {
 	if c.Root.AccessKeyID == "" {
 		if !l.check(path != "", "root-access-key", "there is no access key of the root user: godwit init --dir DIR makes one, "+
 			"and so does godwit keys reset-root; or set GODWIT_ROOT_ACCESS_KEY_ID and GODWIT_ROOT_SECRET_ACCESS_KEY") ||
+			!l.present("root-access-key", path, "godwit keys reset-root --dir DIR makes another one") ||
 			!l.mode("root-access-key", path, 0o077, "others can read it", "chmod 600") || root == nil {
 			return
 		}

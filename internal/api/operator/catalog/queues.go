@@ -93,7 +93,7 @@ type ListQueues struct {
 	NonEmpty bool   `query:"nonEmpty" doc:"Only queues that have messages."`
 	Tag      string `query:"tag" max:"400" doc:"Only those with this tag: KEY, or KEY=VALUE."`
 	Region   string `query:"region" max:"64" doc:"By default the server's."`
-	Account  string `query:"account" max:"12" doc:"By default the server's."`
+	Account  string `query:"account" min:"12" max:"12" doc:"By default the server's."`
 	Limit    int    `query:"limit" min:"1" max:"1000" default:"100"`
 	Cursor   string `query:"cursor" max:"4096" doc:"next of the page before."`
 }

@@ -103,7 +103,7 @@ type ListSubscriptions struct {
 	Search   string `query:"search" max:"256" doc:"Part of the topic's name or of the endpoint, whatever its case."`
 	Sort     string `query:"sort" enum:"name,owed" default:"name" doc:"owed: most first, of those that are owed anything."`
 	Region   string `query:"region" max:"64" doc:"By default the server's."`
-	Account  string `query:"account" max:"12" doc:"By default the server's."`
+	Account  string `query:"account" min:"12" max:"12" doc:"By default the server's."`
 	Limit    int    `query:"limit" min:"1" max:"1000" default:"100"`
 	Cursor   string `query:"cursor" max:"4096" doc:"next of the page before."`
 }

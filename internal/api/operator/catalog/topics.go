@@ -45,7 +45,7 @@ type ListTopics struct {
 	Search  string `query:"search" max:"256" doc:"Part of the name, whatever its case."`
 	Tag     string `query:"tag" max:"400" doc:"Only those with this tag: KEY, or KEY=VALUE."`
 	Region  string `query:"region" max:"64" doc:"By default the server's."`
-	Account string `query:"account" max:"12" doc:"By default the server's."`
+	Account string `query:"account" min:"12" max:"12" doc:"By default the server's."`
 	Limit   int    `query:"limit" min:"1" max:"1000" default:"100"`
 	Cursor  string `query:"cursor" max:"4096" doc:"next of the page before."`
 }

@@ -44,7 +44,7 @@ type Edge struct {
 type GetTopology struct {
 	Root    string `query:"root" max:"2048" doc:"Only what hangs together with this resource, by ARN."`
 	Region  string `query:"region" max:"64" doc:"By default the server's."`
-	Account string `query:"account" max:"12" doc:"By default the server's."`
+	Account string `query:"account" min:"12" max:"12" doc:"By default the server's."`
 	Limit   int    `query:"limit" min:"1" max:"5000" default:"1000" doc:"How many edges at most."`
 }
 

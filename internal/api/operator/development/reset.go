@@ -20,7 +20,7 @@ import (
 
 // Reset is the request to delete all resources of an account.
 type Reset struct {
-	Account string `json:"account" required:"true" max:"12" doc:"Whose resources are deleted: it has to be named."`
+	Account string `json:"account" required:"true" min:"12" max:"12" doc:"Whose resources are deleted: it has to be named."`
 	Region  string `json:"region" max:"64" doc:"By default the server's."`
 }
 

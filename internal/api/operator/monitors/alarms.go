@@ -63,7 +63,7 @@ type ListAlarms struct {
 	State   string `query:"state" enum:"OK,ALARM,INSUFFICIENT_DATA"`
 	Search  string `query:"search" max:"255" doc:"Part of the name, whatever its case."`
 	Region  string `query:"region" max:"64" doc:"By default the server's."`
-	Account string `query:"account" max:"12" doc:"By default the server's."`
+	Account string `query:"account" min:"12" max:"12" doc:"By default the server's."`
 	Limit   int    `query:"limit" min:"1" max:"1000" default:"100"`
 	Cursor  string `query:"cursor" max:"4096" doc:"next of the page before."`
 }

@@ -2,8 +2,10 @@ package rest
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -11,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // decode decodes a request into in, a pointer to the operation's input. Unknown parameters
@@ -72,17 +75,41 @@ func body(w http.ResponseWriter, r *http.Request, in any) error {
 		err = decoder.Decode(in)
 	}
 	var large *http.MaxBytesError
+	var kind *json.UnmarshalTypeError
+	var moment *time.ParseError
 	switch {
 	case errors.As(err, &large):
 		return &Refusal{http.StatusRequestEntityTooLarge, "TooLarge", "the body has more than " + strconv.Itoa(MaxBody) + " bytes"}
 	case errors.Is(err, io.EOF):
 		return BadRequest("the body is missing: it is JSON")
+	case errors.As(err, &kind):
+		return BadRequest(cmp.Or(kind.Field, "the body") + ": want " + kindOf(kind.Type) + ", have " + kind.Value)
+	case errors.As(err, &moment):
+		return BadRequest(fmt.Sprintf("the body cannot be read: want a time such as 2026-01-31T12:00:00Z, have %s", moment.Value))
 	case err != nil:
 		return BadRequest("the body cannot be read: " + strings.TrimPrefix(err.Error(), "json: "))
 	case decoder.More():
 		return BadRequest("there is something behind the body's end")
 	}
 	return checkMembers(text, reflect.TypeOf(in))
+}
+
+// kindOf is the word of JSON for values of a type.
+func kindOf(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.String:
+		return "a string"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Slice:
+		return "an array"
+	case reflect.Struct, reflect.Map:
+		return "an object"
+	case reflect.Int, reflect.Int64:
+		return "a whole number"
+	default:
+		return "a number"
+	}
 }
 
 // checkBody checks the members of a body by their tags.
@@ -155,6 +182,11 @@ func bound(v reflect.Value, f reflect.StructField, name string) error {
 	case reflect.String:
 		if enum := f.Tag.Get("enum"); enum != "" && !slices.Contains(strings.Split(enum, ","), v.String()) {
 			return BadRequest(name + ": want one of " + strings.ReplaceAll(enum, ",", ", "))
+		}
+		if least := f.Tag.Get("min"); least != "" {
+			if n, _ := strconv.Atoi(least); len(v.String()) < n {
+				return BadRequest(name + ": it has less than " + least + " bytes")
+			}
 		}
 		if most := f.Tag.Get("max"); most != "" {
 			if n, _ := strconv.Atoi(most); len(v.String()) > n {

@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"godwit.dev/godwit/internal/api/operator/rest"
 	"godwit.dev/godwit/internal/fault"
@@ -18,6 +19,7 @@ type listed struct {
 	Sort  string `query:"sort" enum:"name,age" default:"name"`
 	Limit int    `query:"limit" min:"1" max:"10" default:"5"`
 	All   bool   `query:"all"`
+	Code  string `query:"code" min:"4" max:"4" json:",omitempty"`
 }
 
 func (l *listed) About() string { return "queue:" + l.Name }
@@ -33,6 +35,8 @@ type made struct {
 	Mode  string    `json:"mode" enum:"move,delete" default:"move"`
 	Limit int       `json:"limit" min:"1" max:"10" default:"5"`
 	Of    *selected `json:"of"`
+
+	Since *time.Time `json:"since,omitempty"`
 }
 
 // ask has a request served by two operations that answer what they have read.
@@ -87,6 +91,13 @@ func TestInputs(t *testing.T) {
 		{"POST", "/make", ``, 400, "the body is missing"},
 		{"POST", "/make", `{"name":`, 400, "the body cannot be read"},
 		{"POST", "/make", `{"name":"q","colour":"red"}`, 400, "the body cannot be read"},
+		{"POST", "/make", `{"name":7}`, 400, "name: want a string, have number"},
+		{"POST", "/make", `{"name":"q","limit":1.5}`, 400, "limit: want a whole number, have number 1.5"},
+		{"POST", "/make", `{"name":"q","of":{"ids":[{"env":"A"}]}}`, 400, "of.ids: want a string, have object"},
+		{"POST", "/make", `{"name":"q","of":[]}`, 400, "of: want an object, have array"},
+		{"POST", "/make", `[]`, 400, "the body: want an object, have array"},
+		{"POST", "/make", `{"name":"q","since":"yesterday"}`, 400, "want a time such as 2026-01-31T12:00:00Z, have yesterday"},
+		{"GET", "/list?name=q&code=abc", "", 400, "code: it has less than 4 bytes"},
 		{"POST", "/make", `{"name":"q"}{}`, 400, "something behind the body's end"},
 		{"POST", "/make", `{"name":"q","limit":11}`, 400, "limit: want a number from 1 to 10"},
 		{"POST", "/make", `{"name":"q","mode":"burn"}`, 400, "mode: want one of move, delete"},

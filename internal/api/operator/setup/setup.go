@@ -63,7 +63,7 @@ type Role struct {
 // ListEntities asks for identities.
 type ListEntities struct {
 	Search  string `query:"search" max:"140" doc:"Part of the name, whatever its case."`
-	Account string `query:"account" max:"12" doc:"By default the server's."`
+	Account string `query:"account" min:"12" max:"12" doc:"By default the server's."`
 	Limit   int    `query:"limit" min:"1" max:"1000" default:"100"`
 	Cursor  string `query:"cursor" max:"4096" doc:"next of the page before."`
 }

@@ -232,7 +232,11 @@ func inQueue(m *message.Message, newID message.ID, o Issuer, raw, attributes boo
 	} else {
 		out.Body, out.Unsigned = enveloped(m, o)
 	}
-	if out.Unsigned == nil { // otherwise it is sealed with the signature
+	switch {
+	case out.Unsigned != nil: // it is sealed with the signature
+	case raw && m.BodyMD5 != [16]byte{}: // it is known already
+		out.SealAs(m.BodyMD5)
+	default:
 		out.Seal()
 	}
 	return out

@@ -2,6 +2,7 @@ package envelope_test
 
 import (
 	"bytes"
+	"crypto/md5"
 	"crypto/sha1"
 	"crypto/sha256"
 	"encoding/base64"
@@ -271,6 +272,20 @@ func TestSQS(t *testing.T) {
 				t.Errorf("-want +got:\n%s", d)
 			}
 		})
+	}
+}
+
+// TestKnownDigest: the body's digest is taken from the notification, if it is there, for what has
+// the same body.
+func TestKnownDigest(t *testing.T) {
+	m := notification()
+	m.BodyMD5, m.Attributes, m.Notice.SignatureVersion = [16]byte{1, 2, 3}, attributes(2), 0
+	if got, err := envelope.SQS(m, message.ID{1}, unsigned); err != nil || got.Unsigned != nil || got.BodyMD5 != md5.Sum(got.Body) {
+		t.Errorf("an envelope has the digest %x: %v", got.BodyMD5, err)
+	}
+	m.Notice.Raw = true
+	if got, err := envelope.SQS(m, message.ID{1}, unsigned); err != nil || got.BodyMD5 != m.BodyMD5 || got.AttributesMD5 != message.AttributesMD5(m.Attributes) {
+		t.Errorf("a raw message has the digests %x and %x: %v", got.BodyMD5, got.AttributesMD5, err)
 	}
 }
 

@@ -70,7 +70,7 @@ type Message struct {
 	Moved         int64
 	Attributes    []Attribute
 	Body          []byte
-	BodyMD5       [md5.Size]byte
+	BodyMD5       [md5.Size]byte // with Notice, all zero where it is not known yet
 	AttributesMD5 [md5.Size]byte // all zero without attributes
 	// Notice is set in the backlog of a subscription only.
 	Notice *Notice
@@ -145,8 +145,15 @@ func NumberFrom(origin, n uint64) string {
 
 // Seal computes the digests that SQS answers to senders and receivers.
 func (m *Message) Seal() {
-	m.BodyMD5 = md5.Sum(m.Body) //nolint:gosec // see the import
-	m.sealAttributes()
+	m.SealAs(md5.Sum(m.Body)) //nolint:gosec // see the import
+}
+
+// SealAs is Seal where the body's digest is known already.
+func (m *Message) SealAs(bodyMD5 [md5.Size]byte) {
+	m.BodyMD5, m.AttributesMD5 = bodyMD5, [md5.Size]byte{}
+	if len(m.Attributes) > 0 {
+		m.AttributesMD5 = AttributesMD5(m.Attributes)
+	}
 }
 
 // SealAll seals several messages in less time than each by itself.
@@ -160,16 +167,8 @@ func SealAll(msgs []*Message) {
 		}
 		multimd5.Sums(sums[:len(part)], bodies[:len(part)])
 		for i, m := range part {
-			m.BodyMD5 = sums[i]
-			m.sealAttributes()
+			m.SealAs(sums[i])
 		}
-	}
-}
-
-func (m *Message) sealAttributes() {
-	m.AttributesMD5 = [md5.Size]byte{}
-	if len(m.Attributes) > 0 {
-		m.AttributesMD5 = AttributesMD5(m.Attributes)
 	}
 }
 

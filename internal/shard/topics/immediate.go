@@ -2,12 +2,14 @@ package topics
 
 import (
 	"cmp"
+	"crypto/md5" //nolint:gosec // the SQS protocol's checksum, not a protection
 	"math"
 	"slices"
 	"sync"
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/journal"
+	"godwit.dev/godwit/internal/multimd5"
 	"godwit.dev/godwit/internal/queue"
 	"godwit.dev/godwit/internal/queue/layout"
 	"godwit.dev/godwit/internal/queue/message"
@@ -25,7 +27,8 @@ import (
 // messages, a message that cannot be rendered.
 
 // Renderer renders a notification for a subscribed queue as a message with an id of its own,
-// sealed or Unsigned. It is called under locks, and must not wait for a signature.
+// sealed or Unsigned. It is called under locks, and must not wait for a signature. The
+// notification's BodyMD5 is set where that is known already.
 type Renderer func(notification *message.Message) (*message.Message, error)
 
 // plan has the deliveries of some publications, and the locks that they need.
@@ -229,6 +232,7 @@ func (sh *Shard) publishInOneCommit(tx *kernel.Tx, fs []fanout) (c *journal.Comm
 	if _, always := sh.module.Encrypting(); always {
 		tx.WidenAfter(p.shards, sh.renderer(fs, p))
 	} else {
+		p.digest()
 		tx.Widen(p.shards)
 	}
 	c, n = sh.publishImmediate(tx, fs, p, generation)
@@ -291,11 +295,44 @@ type immediateWriter struct {
 // rawRecord is the encoded record of a publication with raw message delivery. Several queues,
 // either all FIFO or all standard ones, share it except for the message id.
 type rawRecord struct {
+	bodyMD5 [md5.Size]byte // zero: not computed yet; see digest
+
 	record *[]byte // nil: not made yet
 	size   int     // of the message, as MaximumMessageSize counts
 	fifo   bool
 
 	encrypted bool
+}
+
+// rawAlike reports that the queue gets the publication raw, as others do.
+func (d *planned) rawAlike() bool { return d.sub.Raw && d.f.Shared(d.sub) }
+
+// digest computes the digests of the bodies that queues get raw, side by side. It is called
+// before the queues are locked.
+func (p *plan) digest() {
+	if p.publications == 1 {
+		return
+	}
+	const most = 16 // at once, so that the arrays are small
+	var raws [most]*rawRecord
+	var bodies [most][]byte
+	var sums [most][md5.Size]byte
+	n := 0
+	var last *fanout
+	for i := range p.deliveries { // publication by publication
+		if d := &p.deliveries[i]; d.f != last && d.to != nil && d.rawAlike() {
+			raws[n], bodies[n] = &d.f.raw, d.f.P.Body
+			n++
+			last = d.f
+		}
+		if n == most || i == len(p.deliveries)-1 {
+			multimd5.Sums(sums[:n], bodies[:n])
+			for j := range n {
+				raws[j].bodyMD5 = sums[j]
+			}
+			n = 0
+		}
+	}
 }
 
 // records is a pool of buffers for encoded records: each publication of a plan uses one.
@@ -390,7 +427,7 @@ func (w *immediateWriter) put(d *planned) bool {
 // shares reports that the publication's raw record is there already, and fits the open queue.
 func (w *immediateWriter) shares(d *planned) bool {
 	raw := &d.f.raw
-	return raw.record != nil && raw.fifo == w.queue.ARN.FIFO() && raw.encrypted == w.encrypted && d.sub.Raw && d.f.Shared(d.sub)
+	return raw.record != nil && raw.fifo == w.queue.ARN.FIFO() && raw.encrypted == w.encrypted && d.rawAlike()
 }
 
 // reuse is the publication's raw record, under a message id of its own, and the message's size.
@@ -406,7 +443,12 @@ func (w *immediateWriter) render(d *planned, n *message.Message) (*message.Messa
 	if d.rendered.of(d.f) {
 		return d.rendered.message(o.NewID, w.encrypted), nil
 	}
-	return o.Render(n)
+	if d.rawAlike() {
+		n.BodyMD5 = d.f.raw.bodyMD5
+	}
+	m, err := o.Render(n)
+	n.BodyMD5 = [md5.Size]byte{} // the next one may get it with another body
+	return m, err
 }
 
 // encode makes the record of a message for the open queue, and the message's size. A raw one is
@@ -423,10 +465,10 @@ func (w *immediateWriter) encode(d *planned, m *message.Message) (record []byte,
 	}
 	record = m.AppendRecord((*w.record)[:0])
 	*w.record = record
-	if d.sub.Raw && d.f.Shared(d.sub) {
+	if d.rawAlike() {
 		kept := w.record
 		w.record = d.f.raw.record // its queue is of the other kind
-		d.f.raw = rawRecord{record: kept, size: size, fifo: fifo, encrypted: w.encrypted}
+		d.f.raw = rawRecord{bodyMD5: d.f.raw.bodyMD5, record: kept, size: size, fifo: fifo, encrypted: w.encrypted}
 	}
 	return record, size
 }

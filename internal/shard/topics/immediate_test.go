@@ -1,7 +1,9 @@
 package topics_test
 
 import (
+	"bytes"
 	"context"
+	"crypto/md5"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,6 +14,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/shard/backlog"
 	"godwit.dev/godwit/internal/shard/queues"
@@ -221,6 +224,68 @@ func TestBatchIsOneCommit(t *testing.T) {
 	}
 	if _, err := w.Publish(ctx, shardtest.TopicARN("none")); !errors.Is(err, topic.ErrNoTopic) {
 		t.Errorf("no message to no topic: %v", err)
+	}
+}
+
+// TestBatchIsDigestedTogether: of what is published together the digests are there when it is
+// rendered for queues that get it raw, and for no other.
+func TestBatchIsDigestedTogether(t *testing.T) {
+	ctx := context.Background()
+	var ids atomic.Int64
+	newID := func() message.ID { return shardtest.MessageID(int(ids.Add(1))) }
+	known, unknown := 0, 0
+	e := shardtest.Open(t, shard.Options{
+		Journal: shardtest.JournalOf(t, memory.New(), nil), Clock: clock.NewVirtual(shardtest.Start), NewID: newID,
+		Render: func(n *message.Message) (*message.Message, error) {
+			m := &message.Message{ID: newID(), Sender: n.Sender, Body: n.Body}
+			m.Seal()
+			switch n.BodyMD5 {
+			case m.BodyMD5:
+				known++
+			case [md5.Size]byte{}:
+				unknown++
+			default:
+				t.Errorf("%q has the digest %x", n.Body, n.BodyMD5)
+			}
+			if n.BodyMD5 == m.BodyMD5 && (!n.Notice.Raw || n.Notice.Own) {
+				t.Errorf("%q is not what others get, and has a digest", n.Body)
+			}
+			return m, nil
+		},
+	})
+	defer e.Close()
+	if err := e.CreateTopic(ctx, topic.CreateTopic{ARN: shardtest.TopicARN("t")}); err != nil {
+		t.Fatal(err)
+	}
+	const queueCount = 10
+	for i := range queueCount {
+		q := shardtest.QueueARN(fmt.Sprint("q", i))
+		if err := e.CreateQueue(ctx, queues.QueueSpec{ARN: q}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := e.Subscribe(ctx, topic.Subscribe{
+			Topic: shardtest.TopicARN("t"), Owner: shardtest.Account, Protocol: "sqs", Endpoint: q.String(), ID: shardtest.SubscriptionID(i + 1),
+			Attributes: map[string]string{"RawMessageDelivery": fmt.Sprint(i%2 == 0)},
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct{ shared, own, known int }{{1, 0, 0}, {1, 1, 1}, {2, 0, 2}, {16, 3, 16}, {17, 0, 17}, {40, 1, 40}} {
+		ps := make([]shard.Publication, c.shared+c.own)
+		for i := range ps {
+			ps[i] = shard.Publication{ID: newID(), Body: bytes.Repeat([]byte{'a' + byte(i)}, 50*i+1)}
+			if i >= c.shared {
+				ps[i].Bodies = map[string]string{"sqs": "for queues"}
+			}
+		}
+		known, unknown = 0, 0
+		if _, err := e.Publish(ctx, shardtest.TopicARN("t"), ps...); err != nil {
+			t.Fatal(err)
+		}
+		rendered := c.shared*(queueCount/2+1) + c.own*queueCount // raw once for all
+		if known != c.known || known+unknown != rendered {
+			t.Errorf("%d with a body for all and %d without: %d digests were known, %d not", c.shared, c.own, known, unknown)
+		}
 	}
 }
 

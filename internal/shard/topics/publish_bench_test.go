@@ -19,10 +19,11 @@ import (
 	"godwit.dev/godwit/internal/topic"
 )
 
-// BenchmarkPublish publishes 1 KiB to raw queues, 16 at once, on a disk.
+// BenchmarkPublish publishes 1 KiB to raw queues, 16 at once, on a disk; one by one, or in
+// batches.
 func BenchmarkPublish(b *testing.B) {
-	for _, queueCount := range []int{1, 10, 100} {
-		b.Run(fmt.Sprint(queueCount), func(b *testing.B) {
+	for _, bc := range []struct{ queues, batch int }{{1, 1}, {10, 1}, {100, 1}, {1, 10}, {10, 10}} {
+		b.Run(fmt.Sprintf("%dto%d", bc.batch, bc.queues), func(b *testing.B) {
 			ctx := context.Background()
 			s, err := pebble.Open(b.TempDir(), pebble.Options{})
 			if err != nil {
@@ -35,7 +36,11 @@ func BenchmarkPublish(b *testing.B) {
 				Journal: shardtest.JournalOf(b, s, nil), Clock: clock.System, NewID: newID, Published: func(*topics.Published) {}, Events: func(queues.QueueEvent) {},
 				Render: func(n *message.Message) (*message.Message, error) {
 					m := &message.Message{ID: newID(), Sender: n.Sender, Body: n.Body, Attributes: n.Attributes}
-					m.Seal()
+					if n.BodyMD5 != [16]byte{} {
+						m.SealAs(n.BodyMD5)
+					} else {
+						m.Seal()
+					}
 					return m, nil
 				},
 			})
@@ -43,7 +48,7 @@ func BenchmarkPublish(b *testing.B) {
 			if err := e.CreateTopic(ctx, topic.CreateTopic{ARN: shardtest.TopicARN("t")}); err != nil {
 				b.Fatal(err)
 			}
-			for i := range queueCount {
+			for i := range bc.queues {
 				q := shardtest.QueueARN(fmt.Sprint("q", i))
 				if err := e.CreateQueue(ctx, queues.QueueSpec{ARN: q}); err != nil {
 					b.Fatal(err)
@@ -60,8 +65,12 @@ func BenchmarkPublish(b *testing.B) {
 			b.SetParallelism(8)
 			before := processorTime(b)
 			b.RunParallel(func(pb *testing.PB) {
+				ps := make([]shard.Publication, bc.batch)
 				for pb.Next() {
-					if _, err := e.Publish(ctx, shardtest.TopicARN("t"), shard.Publication{ID: newID(), Sender: "s", Body: body}); err != nil {
+					for i := range ps {
+						ps[i] = shard.Publication{ID: newID(), Sender: "s", Body: body}
+					}
+					if _, err := e.Publish(ctx, shardtest.TopicARN("t"), ps...); err != nil {
 						b.Fatal(err)
 					}
 				}

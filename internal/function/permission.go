@@ -23,13 +23,20 @@ type Permission struct {
 	Condition json.RawMessage `json:"Condition,omitempty"`
 }
 
+// Conditions are the conditions of a statement, by key, in AWS's order of the operators.
+type Conditions struct {
+	StringEquals map[string]string `json:",omitempty"`
+	Bool         map[string]string `json:",omitempty"`
+	ArnLike      map[string]string `json:",omitempty"`
+}
+
 // NewPermission makes a statement that allows an action on a function. who is "*", an
-// account, a service's name, or the ARN or unique id of a user or role. conditions are by
-// operator and key; without any the element is omitted.
-func NewPermission(sid, who, action, resource string, conditions map[string]map[string]string) Permission {
+// account, a service's name, or the ARN or unique id of a user or role. Without conditions the
+// element is omitted.
+func NewPermission(sid, who, action, resource string, c Conditions) Permission {
 	p := Permission{Sid: sid, Effect: "Allow", Principal: Principal(who), Action: action, Resource: resource}
-	if len(conditions) > 0 {
-		p.Condition = marshal(conditions)
+	if len(c.StringEquals)+len(c.Bool)+len(c.ArnLike) > 0 {
+		p.Condition = marshal(c)
 	}
 	return p
 }

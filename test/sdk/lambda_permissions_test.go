@@ -38,6 +38,8 @@ func TestFunctionPermissions(t *testing.T) {
 		},
 	}
 	equal(t, "the statement", statement, decode(t, *added.Statement))
+	equal(t, "the order of its conditions", `"Condition":{"StringEquals":{"AWS:SourceAccount":"`+account+`"},"ArnLike":{"AWS:SourceArn":"`+topicARN("orders")+`"}}}`,
+		(*added.Statement)[strings.Index(*added.Statement, `"Condition"`):])
 	other := permission("f", "account", "111122223333")
 	other.PrincipalOrgID, other.EventSourceToken, other.FunctionUrlAuthType = aws.String("o-1234567890"), aws.String("tok"), types.FunctionUrlAuthTypeNone
 	other.InvokedViaFunctionUrl = aws.Bool(true)

@@ -63,27 +63,26 @@ func isPrincipal(name string) bool {
 	})
 }
 
-// conditions are the conditions of the new statement, by operator and key.
-func conditions(in *AddPermissionInput) map[string]map[string]string {
-	operators := map[string]map[string]string{}
-	add := func(operator, key string, value *string) {
+// conditions are the conditions of the new statement.
+func conditions(in *AddPermissionInput) (c function.Conditions) {
+	add := func(operator *map[string]string, key string, value *string) {
 		if value == nil {
 			return
 		}
-		if operators[operator] == nil {
-			operators[operator] = map[string]string{}
+		if *operator == nil {
+			*operator = map[string]string{}
 		}
-		operators[operator][key] = *value
+		(*operator)[key] = *value
 	}
-	add("ArnLike", "AWS:SourceArn", in.SourceArn)
-	add("StringEquals", "AWS:SourceAccount", in.SourceAccount)
-	add("StringEquals", "lambda:EventSourceToken", in.EventSourceToken)
-	add("StringEquals", "aws:PrincipalOrgID", in.PrincipalOrgID)
-	add("StringEquals", "lambda:FunctionUrlAuthType", in.FunctionUrlAuthType)
+	add(&c.ArnLike, "AWS:SourceArn", in.SourceArn)
+	add(&c.StringEquals, "AWS:SourceAccount", in.SourceAccount)
+	add(&c.StringEquals, "lambda:EventSourceToken", in.EventSourceToken)
+	add(&c.StringEquals, "aws:PrincipalOrgID", in.PrincipalOrgID)
+	add(&c.StringEquals, "lambda:FunctionUrlAuthType", in.FunctionUrlAuthType)
 	if api.Deref(in.InvokedViaFunctionUrl) {
-		add("Bool", "lambda:InvokedViaFunctionUrl", new("true"))
+		add(&c.Bool, "lambda:InvokedViaFunctionUrl", new("true"))
 	}
-	return operators
+	return c
 }
 
 // removePermission answers RemovePermission.

@@ -188,6 +188,11 @@ func TestListMetricsLimits(t *testing.T) {
 	}
 	equal(t, "of this account", 1, list(&cloudwatch.ListMetricsInput{OwningAccount: aws.String(account)}))
 	equal(t, "of another account", 0, list(&cloudwatch.ListMetricsInput{OwningAccount: aws.String("111111111111")}))
+	for owner, rule := range map[string]string{"": "greater than or equal to 1", strings.Repeat("1", 256): "less than or equal to 255"} {
+		_, err := c.ListMetrics(t.Context(), &cloudwatch.ListMetricsInput{OwningAccount: &owner})
+		refused(t, err, "ValidationError", 400, "1 validation error detected: Value '"+owner[:min(len(owner), 128)]+"' at 'owningAccount' failed to satisfy constraint: Member must have length "+rule)
+	}
+	equal(t, "of a long account", 0, list(&cloudwatch.ListMetricsInput{OwningAccount: aws.String(strings.Repeat("1", 255))}))
 	filters := func(n int) []types.DimensionFilter {
 		return repeat(n, func(n int) types.DimensionFilter { return types.DimensionFilter{Name: aws.String(fmt.Sprint(n))} })
 	}

@@ -1,6 +1,7 @@
 package cloudwatch
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"fmt"
@@ -18,12 +19,13 @@ const (
 	recent = 3 * 60
 
 	maxFilters = 10
+	maxOwner   = 255 // characters
 )
 
 // listMetrics answers ListMetrics, ordered by namespace, name and dimensions.
 func (s *Service) listMetrics(_ context.Context, call *api.Call, in *ListMetricsInput) (*ListMetricsOutput, error) {
 	filter, err := readFilter(call, in)
-	if err != nil {
+	if err = cmp.Or(err, checkLength("owningAccount", in.OwningAccount, 1, maxOwner)); err != nil {
 		return nil, err
 	}
 	after, ok := readToken("ListMetrics", in.NextToken)

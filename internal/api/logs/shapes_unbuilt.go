@@ -38,6 +38,8 @@ type DescribeQueriesInput struct {
 	LogGroupName  *string `json:"logGroupName"`
 	Status        *string `json:"status"`
 	QueryLanguage *string `json:"queryLanguage"`
+	MaxResults    *int    `json:"maxResults"`
+	NextToken     *string `json:"nextToken"`
 }
 
 // QueriesOutput is the answer of DescribeQueries.

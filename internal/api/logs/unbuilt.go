@@ -16,12 +16,13 @@ import (
 // Features that are not implemented: lists of them are empty, and invalid requests get AWS's
 // errors. Requests that would have to store something are refused by the operation's name.
 
-// The limits of filters and transformations. Source: the API model.
+// The limits of filters, transformations and lists of queries. Source: the API model.
 const (
 	maxFilterName    = 512
 	maxFilterPattern = 1024
 	maxMetricName    = 255
 	maxTransforms    = 1
+	maxQueries       = 1000
 )
 
 // unbuilt are the operations of such features.
@@ -83,6 +84,12 @@ func (s *Service) describeQueries(_ context.Context, call *api.Call, in *Describ
 		return nil, err
 	}
 	if err := oneOf("queryLanguage", in.QueryLanguage, "CWLI", "SQL", "PPL"); err != nil {
+		return nil, err
+	}
+	if _, err := within("maxResults", in.MaxResults, maxQueries); err != nil {
+		return nil, err
+	}
+	if _, err := readListToken("none", in.NextToken); err != nil {
 		return nil, err
 	}
 	if in.LogGroupName != nil {

@@ -160,14 +160,17 @@ func resource(call *api.Call, id string) (arn.ARN, error) {
 }
 
 // limit validates a page size.
-func limit(value *int, maximum int) (int, error) {
+func limit(value *int, maximum int) (int, error) { return within("limit", value, maximum) }
+
+// within checks that a number is 1 to maximum, which is also what none means.
+func within(member string, value *int, maximum int) (int, error) {
 	switch {
 	case value == nil:
 		return maximum, nil
 	case *value < 1:
-		return 0, constraint("limit", *value, "Member must have value greater than or equal to 1")
+		return 0, constraint(member, *value, "Member must have value greater than or equal to 1")
 	case *value > maximum:
-		return 0, constraint("limit", *value, fmt.Sprintf("Member must have value less than or equal to %d", maximum))
+		return 0, constraint(member, *value, fmt.Sprintf("Member must have value less than or equal to %d", maximum))
 	}
 	return *value, nil
 }

@@ -66,6 +66,7 @@ type Consumer struct {
 	// slowTimer says that the timer is set that refills the slow tokens.
 	slowTimer bool
 	idle      []chan job // of goroutines that wait for a job
+	moments   moments
 }
 
 var _ shard.Consumer = (*Consumer)(nil)
@@ -87,9 +88,8 @@ type backlog struct {
 	working int // attempts and hand-overs in flight
 	ending  int // of these, those that count as no attempt at the host
 
-	timer   clock.Timer
-	timerAt time.Time
-	timerID int
+	moment time.Time // when it is to be updated; zero: at none
+	place  int32     // in the moments
 }
 
 // item is a leased message that waits for its attempt.
@@ -212,8 +212,8 @@ func (c *Consumer) halt() (back []Work) {
 	return back
 }
 
-// update is called after any change of b. It is the one place that decides what begins, which
-// timer is set, and whether the clock is held. The caller has the lock.
+// update is called after any change of b. It is the one place that decides what begins, when
+// it is called again, and whether the clock is held. The caller has the lock.
 func (c *Consumer) update(b *backlog) {
 	now := c.clock.Now()
 	if !c.stopping {
@@ -228,7 +228,7 @@ func (c *Consumer) update(b *backlog) {
 		c.startLeasers()
 		c.pump()
 	}
-	c.setTimer(b, c.nextMoment(b, now))
+	c.setMoment(b, c.nextMoment(b, now))
 	if b.leasing || b.listed || b.working > 0 {
 		if b.release == nil {
 			b.release = c.clock.Hold()
@@ -239,7 +239,7 @@ func (c *Consumer) update(b *backlog) {
 		b.release()
 		b.release = nil
 	}
-	if b.timer == nil && len(b.waiting) == 0 && !b.more && c.backlogs[b.name] == b {
+	if b.moment.IsZero() && len(b.waiting) == 0 && !b.more && c.backlogs[b.name] == b {
 		delete(c.backlogs, b.name)
 		if b.host != nil {
 			b.host.leave()
@@ -270,31 +270,6 @@ func (c *Consumer) nextMoment(b *backlog, now time.Time) (at time.Time) {
 		sooner(b.leaseAt)
 	}
 	return at
-}
-
-// setTimer sets the timer of b to a time, or an earlier one; zero stops it.
-func (c *Consumer) setTimer(b *backlog, at time.Time) {
-	if b.timer != nil {
-		if b.timerAt.Equal(at) {
-			return
-		}
-		b.timer.Stop()
-		b.timer = nil
-	}
-	b.timerID++ // a timer that has fired and waits for the lock is void
-	b.timerAt = at
-	if at.IsZero() {
-		return
-	}
-	id := b.timerID
-	b.timer = c.clock.AfterFunc(clock.Until(c.clock, at), func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if b.timerID == id {
-			b.timer = nil
-			c.update(b)
-		}
-	})
 }
 
 // Idle reports whether nothing is in flight and no timer is set.

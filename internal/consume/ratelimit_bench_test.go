@@ -38,7 +38,7 @@ func BenchmarkRateLimited(b *testing.B) {
 		var before, after runtime.MemStats
 		runtime.GC()
 		runtime.ReadMemStats(&before)
-		began := time.Now()
+		began := clock.System.Now()
 		most := 0
 		for i := range backlogs {
 			c.Ready(named(fmt.Sprint("q", i)))
@@ -51,7 +51,7 @@ func BenchmarkRateLimited(b *testing.B) {
 			passed, _ := clock.After(clock.System, time.Millisecond)
 			<-passed
 		}
-		took := time.Since(began)
+		took := clock.System.Now().Sub(began)
 		runtime.ReadMemStats(&after)
 		done := make(chan struct{})
 		go func() { left.Wait(); close(done) }()

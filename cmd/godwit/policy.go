@@ -27,7 +27,7 @@ type planPolicy struct {
 	SVG      string `name:"svg" placeholder:"FILE" help:"Also draw a picture into a file; without a policy, of the four backoff functions."`
 }
 
-var errNoPolicy = errors.New("policy plan: want a FILE, or --protocol NAME, or only --svg FILE")
+var errNoPolicy = errors.New("want a FILE, or --protocol NAME, or only --svg FILE")
 
 // Validate is called by the parser.
 func (p *planPolicy) Validate() error {

@@ -6,7 +6,9 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/x509"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -111,6 +113,9 @@ func (c *client) do(ctx context.Context, method, link string, body []byte, into 
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
+		if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
+			err = fmt.Errorf("%w: a file of authorities to trust is named by AWS_CA_BUNDLE", err)
+		}
 		return fmt.Errorf("the server cannot be asked (--endpoint): %w", err)
 	}
 	defer resp.Body.Close()
@@ -138,6 +143,9 @@ func refused(link string, status int, text []byte) error {
 	var problem struct{ Error string }
 	if json.Unmarshal(text, &problem) == nil && problem.Error != "" {
 		return &refusal{Clean(problem.Error)}
+	}
+	if bytes.Contains(text, []byte("HTTP request to an HTTPS server")) { // so says Go's server
+		return &refusal{"the server speaks TLS: want https:// in --endpoint"}
 	}
 	return &refusal{fmt.Sprintf("%s is answered with status %d: is it a Godwit of this version?", link, status)}
 }

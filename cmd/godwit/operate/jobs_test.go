@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"path"
@@ -85,6 +86,20 @@ func TestNameWithoutTheRight(t *testing.T) {
 	err := (&Messages{Connection: Connection{Endpoint: s.URL}, Queue: "q", Limit: 1}).Run(Streams{Out: io.Discard, Err: io.Discard})
 	if err == nil || !strings.Contains(err.Error(), "give the ARN") {
 		t.Errorf("%v", err)
+	}
+}
+
+// Who asks a server with TLS in clear, or does not trust it, is told what is wanted.
+func TestServerWithTLS(t *testing.T) {
+	s := httptest.NewUnstartedServer(http.NotFoundHandler())
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	s.StartTLS()
+	defer s.Close()
+	for endpoint, want := range map[string]string{"http://" + s.Listener.Addr().String(): "want https://", s.URL: "AWS_CA_BUNDLE"} {
+		err := (&Queues{Connection: Connection{Endpoint: endpoint}}).Run(Streams{Out: io.Discard, Err: io.Discard})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", endpoint, err)
+		}
 	}
 }
 

@@ -25,6 +25,8 @@ type Change struct {
 // String writes a change on a line.
 func (c Change) String() string {
 	switch {
+	case c.Refused != nil && c.Name == "":
+		return fmt.Sprintf("! %s: %v", c.What, c.Refused)
 	case c.Refused != nil:
 		return fmt.Sprintf("! %s %s: %v", c.What, c.Name, c.Refused)
 	case c.New && c.Name == "":

@@ -6,6 +6,7 @@ package resources
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -109,6 +110,10 @@ func (s *Set) empty() bool {
 	return s.Account == "" && s.Region == "" && len(s.Queues)+len(s.Topics)+len(s.Subscriptions)+len(s.Alarms)+len(s.Sources) == 0
 }
 
+func (s *Set) hasTopic(name string) bool {
+	return slices.ContainsFunc(s.Topics, func(t Topic) bool { return t.Name == name })
+}
+
 // check refuses resources without what names them.
 func (s *Set) check() error {
 	for i := range s.Queues {
@@ -142,10 +147,24 @@ func (s *Set) check() error {
 // unknownField is how YAML names what a file has and nobody knows.
 var unknownField = regexp.MustCompile(`field (\S+) not found in type \S+`)
 
+// otherKind is how YAML names a value that is of another kind than what is read.
+var otherKind = regexp.MustCompile("cannot unmarshal !!(\\S+) (?:`.*` )?into (\\[\\])?\\S+")
+
+// kinds are the kinds of values, by their tags in YAML.
+var kinds = map[string]string{"map": "a mapping", "seq": "a list", "str": "a text", "int": "a number", "float": "a number", "bool": "true or false"}
+
 // inPlainWords says what is wrong with a file without the names that its parts have in here.
 func inPlainWords(err error) error {
 	if typed, ok := errors.AsType[*yaml.TypeError](err); ok {
-		return errors.New(unknownField.ReplaceAllString(strings.Join(typed.Errors, "; "), `there is no "$1"`))
+		text := unknownField.ReplaceAllString(strings.Join(typed.Errors, "; "), `there is no "$1"`)
+		return errors.New(otherKind.ReplaceAllStringFunc(text, func(said string) string {
+			of := otherKind.FindStringSubmatch(said)
+			have := cmp.Or(kinds[of[1]], of[1])
+			if of[2] != "" {
+				return "want a list, have " + have
+			}
+			return have + " does not belong here"
+		}))
 	}
 	return err
 }

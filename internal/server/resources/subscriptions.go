@@ -15,6 +15,9 @@ const masked = "://****:****@"
 
 var errMasked = &Refusal{Action: "Subscribe", Text: "no server shows the user and the password of an endpoint: write them in the place of the asterisks"}
 
+// errNoTopic refuses a subscription whose topic is named, and is neither on the server nor in the file.
+var errNoTopic = &Refusal{Action: "Subscribe", Text: "there is no topic of this name, on the server or in the file"}
+
 // shown is the endpoint as SNS shows it.
 func (s Subscription) shown() string {
 	if s.Protocol != "http" && s.Protocol != "https" {
@@ -65,7 +68,10 @@ func (a *Applying) subscribe(ctx context.Context, set *Set) error {
 		}
 		if at < 0 {
 			is := Change{New: true, What: sub.what()}
-			if strings.Contains(sub.Endpoint, masked) {
+			switch {
+			case topic == "" && (!a.Dry || !set.hasTopic(sub.TopicArn)): // it was not made
+				is.Refused = errNoTopic
+			case strings.Contains(sub.Endpoint, masked):
 				is.Refused = errMasked
 			}
 			err := a.change(is, func() error {

@@ -252,6 +252,9 @@ func TestDocuments(t *testing.T) {
 		"Queues: [{QueueName: a}]\n---\nQueue: []":                           `line 3: there is no "Queue"`,
 		"Queues: [{QueueName: a}]\n---\nRegion: a\nQueues: [{QueueName: b}]": "its documents have to be of one Account and Region",
 		"Topics: [{Name: t, Attributes: {Policy: &p {a: *p}}}]":              "contains itself",
+		"Queues: {QueueName: a}":                                             "line 1: want a list, have a mapping",
+		"Queues:\n  - a":                                                     "line 2: a text does not belong here",
+		"Queues: [{QueueName: [a]}]":                                         "line 1: a list does not belong here",
 		"Queues: [{QueueName: a}]\n---\n{":                                   "did not find",
 	} {
 		if _, err := resources.Read(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {

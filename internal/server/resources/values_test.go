@@ -1,6 +1,7 @@
 package resources_test
 
 import (
+	"bytes"
 	"strings"
 	"testing"
 
@@ -259,6 +260,22 @@ func TestDocuments(t *testing.T) {
 	} {
 		if _, err := resources.Read(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", text, err, want)
+		}
+	}
+}
+
+// A subscription whose topic is nowhere is refused with that; one whose topic the file makes is not.
+func TestSubscriptionWithoutATopic(t *testing.T) {
+	to, _ := start(t, "000000000000", "us-east-1")
+	set := read(t, "Queues: [{QueueName: q}]\nTopics: [{Name: t}]\nSubscriptions:\n"+
+		"- {TopicArn: nope, Protocol: sqs, Endpoint: \"arn:aws:sqs:us-east-1:000000000000:q\"}\n- {TopicArn: t, Protocol: sqs, Endpoint: \"arn:aws:sqs:us-east-1:000000000000:q\"}")
+	for _, dry := range []bool{true, false} {
+		var b bytes.Buffer
+		if _, err := (&resources.Applying{To: to, Dry: dry, Out: &b}).Run(t.Context(), set); err != nil {
+			t.Fatal(err)
+		}
+		if strings.Count(b.String(), "! ") != 1 || !strings.Contains(b.String(), "! subscription of sqs arn:aws:sqs:us-east-1:000000000000:q to nope: Subscribe: there is no topic of this name") {
+			t.Errorf("dry %v:\n%s", dry, &b)
 		}
 	}
 }

@@ -123,6 +123,10 @@ func examine(ctx context.Context, api *client, overview object, now time.Time) (
 		state, what := clockCheck(text, now)
 		add("clock", state, what)
 	}
+	var delivering struct{ Held bool }
+	if err := api.get(ctx, "delivering", nil, &delivering); err == nil && delivering.Held {
+		add("deliveries", warning, "nothing is delivered, as the data was restored with --paused, until: godwit deliveries begin")
+	}
 	if !api.expires.IsZero() {
 		state, what := certificateCheck(api.expires, now)
 		add("certificate", state, what)

@@ -3,6 +3,7 @@ package operate
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -36,10 +37,11 @@ func TestDoctor(t *testing.T) {
 			[]string{"refused since the start for want of it: connections: 4"},
 			false,
 		},
-		"the disk":     {0, "godwit_disk_low 1\ngodwit_store_disk_bytes 1048576\n", "", []string{"disk    critical  it is short of space, and sends are refused: the store has 1 MiB", "limits  unknown"}, true},
-		"a slow clock": {-time.Minute, "godwit_disk_low 0\n", "", []string{"clock   warning  it is 1m0s off"}, false},
-		"a wrong one":  {time.Hour, "godwit_disk_low 0\n", "", []string{"clock   critical  it is 1h0m0s off"}, true},
-		"no metrics":   {0, "", "", []string{"disk    unknown  the metrics cannot be read: not for you \\u001b[31m"}, false},
+		"the disk":               {0, "godwit_disk_low 1\ngodwit_store_disk_bytes 1048576\n", "", []string{"disk    critical  it is short of space, and sends are refused: the store has 1 MiB", "limits  unknown"}, true},
+		"a slow clock":           {-time.Minute, "godwit_disk_low 0\n", "", []string{"clock   warning  it is 1m0s off"}, false},
+		"a wrong one":            {time.Hour, "godwit_disk_low 0\n", "", []string{"clock   critical  it is 1h0m0s off"}, true},
+		"restored to look at it": {0, "godwit_disk_low 0\n", "", []string{"deliveries  warning  nothing is delivered", "until: godwit deliveries begin"}, false},
+		"no metrics":             {0, "", "", []string{"disk    unknown  the metrics cannot be read: not for you \\u001b[31m"}, false},
 		"an endpoint": {
 			0, "godwit_disk_low 0\n", `{"severity":"critical","kind":"failing-endpoint","text":"503 \u001b[31m","arn":"s"}`,
 			[]string{"critical  failing-endpoint  s         503 \\u001b[31m", "What comes next: godwit deliveries s"},
@@ -56,6 +58,8 @@ func TestDoctor(t *testing.T) {
 			switch r.URL.Path {
 			case "/_godwit/v1/overview":
 				_, _ = w.Write([]byte(`{"server":{"version":"1.2.3","mode":"serve","clock":"system","now":"` + clock.System.Now().Add(tt.off).UTC().Format(time.RFC3339Nano) + `"},"attention":[` + tt.attend + `]}`))
+			case "/_godwit/v1/delivering":
+				_, _ = fmt.Fprintf(w, `{"held":%v,"changed":false}`, name == "restored to look at it")
 			case "/_godwit/v1/settings":
 				_, _ = w.Write([]byte(`{"settings":[{"name":"listen","value":"127.0.0.1:4566"},{"name":"admin-listen","value":"127.0.0.1:1"},{"name":"ingest-listen","value":""},{"name":"data","value":"x"}]}`))
 			case "/metrics":

@@ -110,7 +110,8 @@ func (e *Functions) CreateFunction(ctx context.Context, cmd function.Create, zip
 
 // lastVersion is the highest number of the versions of a deleted function.
 func (sh *Shard) lastVersion(fn arn.ARN) (uint64, error) {
-	record, ok, err := sh.module.ReadRecord(sh.Functions.DeletedKey(fn))
+	sh.FlushAppended() // the deletion, if it was just now
+	record, ok, err := sh.module.Store.Get(nil, sh.Functions.DeletedKey(fn))
 	if err != nil {
 		sh.module.Fatal(err)
 	}
@@ -130,9 +131,9 @@ func (e *Functions) ForgetVersions(ctx context.Context, account, region string) 
 		if err != nil {
 			return err
 		}
-		err = store.Each(e.Store, span, func(_, _ []byte) bool {
+		err = store.Each(e.Store, span, func(_, _ []byte) error {
 			found = true
-			return false
+			return store.ErrStop
 		})
 		if err == nil && found {
 			err = sh.RunDurable(func(*kernel.Tx) error {

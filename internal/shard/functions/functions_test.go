@@ -106,7 +106,6 @@ func TestFunctionLifecycle(t *testing.T) {
 	st.Close()
 }
 
-// countUploads counts the zips in a function's shard.
 // The versions of a function that was deleted and created anew go on with the next number, also after a
 // restart, until that is forgotten.
 func TestVersionsOfADeletedFunction(t *testing.T) {
@@ -169,6 +168,7 @@ func TestVersionsOfADeletedFunction(t *testing.T) {
 	st.Close()
 }
 
+// countUploads counts the zips in a function's shard.
 func countUploads(t *testing.T, e *shard.Engine, fn arn.ARN) int {
 	t.Helper()
 	sh := e.Topics.ShardOf(fn)

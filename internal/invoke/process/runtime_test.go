@@ -91,6 +91,8 @@ exports.handler = async (kind) => {
 	case "name": throw Object.assign(new Error("m"), { name: "Fehler\n\u9519" });
 	case "long name": throw Object.assign(new Error("m"), { name: long });
 	case "stack": throw Object.assign(new Error("m"), { stack: 1 });
+	case "number": throw Object.assign(new Error("m"), { message: 10n });
+	case "no text": throw Object.assign(new Error("m"), { message: { long } });
 	case "object": throw { a: 1 };
 	case "nothing": throw Object.create(null);
 	}
@@ -102,6 +104,8 @@ exports.handler = async (kind) => {
 			"name":      `{"errorMessage":"m","errorType":"Fehler\n错"}`,
 			"long name": `{"errorMessage":"m","errorType":"` + strings.Repeat("x", 1024) + `"}`,
 			"stack":     `{"errorMessage":"callback called with Error argument, but there was a problem while retrieving one or more of its message, name, and stack","errorType":"handled"}`,
+			"number":    `{"errorMessage":"callback called with Error argument, but there was a problem while retrieving one or more of its message, name, and stack","errorType":"handled"}`,
+			"no text":   `{"errorMessage":"callback called with Error argument, but there was a problem while retrieving one or more of its message, name, and stack","errorType":"handled"}`,
 			"object":    `{"errorMessage":"[object Object]","errorType":"object"}`,
 			"nothing":   `{"errorMessage":"callback called with Error argument, but there was a problem while retrieving one or more of its message, name, and stack","errorType":"handled"}`,
 		}},
@@ -121,12 +125,29 @@ def handler(kind, context):
         raise type("x" * 2_000_000, (Exception,), {})("m")
     if kind == "surrogate":
         raise ValueError("\udc80")
+    if kind == "deep":
+        import sys
+        sys.setrecursionlimit(70_000)
+        def f(n):
+            if n == 0:
+                raise ValueError("m")
+            g(n - 1)
+        def g(n):
+            f(n)
+        f(30_000)
+    if kind == "no text":
+        class Mute(Exception):
+            def __str__(self):
+                raise ValueError()
+        raise Mute()
 `, map[string]string{
 			"message":   `{"errorMessage":"` + strings.Repeat("x", most) + `","errorType":"ValueError"}`,
 			"escaped":   `{"errorMessage":"` + strings.Repeat("😀", most) + `","errorType":"ValueError"}`,
 			"name":      `{"errorMessage":"m","errorType":"Fehler\n错"}`,
 			"long name": `{"errorMessage":"m","errorType":"` + strings.Repeat("x", 1024) + `"}`,
 			"surrogate": `{"errorMessage":"�","errorType":"ValueError"}`,
+			"deep":      `{"errorMessage":"m","errorType":"ValueError"}`,
+			"no text":   `{"errorMessage":"the message of the error cannot be had: it raised ValueError","errorType":"Mute"}`,
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

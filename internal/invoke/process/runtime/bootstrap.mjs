@@ -74,8 +74,10 @@ const mostReported = 500_000;
 
 const mostNamed = 1024;
 
+// cut bounds a text, and fails for what is none.
 function cut(text, most = mostReported) {
-  return typeof text === "string" ? text.slice(0, most) : text;
+  if (typeof text !== "string") throw new TypeError("not a text");
+  return text.slice(0, most);
 }
 
 // describe is what is answered of a failure, which may be anything.
@@ -120,7 +122,7 @@ function report(what, err) {
   }
   let text;
   try {
-    text = JSON.stringify(isError(err) ? err : new Error(cut(err)), bounded((value) => (isError(value) ? whole(value) : value)));
+    text = JSON.stringify(isError(err) ? err : new Error(errorMessage), bounded((value) => (isError(value) ? whole(value) : value)));
   } catch {
     text = JSON.stringify({ errorType, errorMessage, trace }); // it is circular, say
   }

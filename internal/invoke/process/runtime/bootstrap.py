@@ -136,10 +136,27 @@ def call(method, where, body=None, headers=None):
     return answer.headers, answer.read()
 
 
-# MOST_REPORTED bounds the characters of a failure's message, so that its answer is never too large, whatever
-# has to be escaped.
+# MOST_REPORTED bounds the characters of a failure's message, and those of its stack, so that its answer is never
+# too large, whatever has to be escaped.
 MOST_REPORTED = 500_000
 MOST_NAMED = 1024
+
+
+def message_of(error):
+    try:
+        return str(error)[:MOST_REPORTED]
+    except Exception as e:  # the function's own __str__
+        return "the message of the error cannot be had: it raised %s" % type(e).__name__[:MOST_NAMED]
+
+
+def stack_of(frames):
+    stack, left = [], MOST_REPORTED
+    for frame in traceback.format_list(frames):
+        left -= len(frame)
+        if left < 0:
+            break
+        stack.append(frame)
+    return stack
 
 
 def describe(error, request_id):
@@ -149,12 +166,12 @@ def describe(error, request_id):
         (f.filename, f.lineno, f.name, f.line)  # without columns, which would be a line of carets
         for f in frames if f.filename != __file__ and "importlib" not in f.filename
     ]
-    message = str(error)[:MOST_REPORTED]
+    message = message_of(error)
     text = {
         "errorMessage": message,
         "errorType": kind,
         "requestId": request_id,
-        "stackTrace": traceback.format_list(frames),
+        "stackTrace": stack_of(frames),
     }
     if JSON_LOGS:
         sys.stdout.write(event(json.dumps({"timestamp": now(time.time()), "log_level": "ERROR", **text})))

@@ -23,11 +23,30 @@ const (
 	maxListed   = 1000 // queues in a page of ListQueues
 )
 
+// checkCreation refuses a request without a name, for which AWS has a text of its own.
+func checkCreation(in any) error {
+	if in.(*CreateQueueInput).QueueName == nil {
+		return fault.New(fault.InvalidParameter, "Value for parameter QueueName is invalid. Reason: Must specify a queue name.")
+	}
+	return nil
+}
+
+// checkChange refuses a change of no attributes, as AWS does: by what a form lacks, in JSON too.
+func checkChange(in any) error {
+	if set := in.(*SetQueueAttributesInput); set.QueueUrl != "" && len(set.Attributes) == 0 {
+		return fault.Newf(fault.MissingParameter, missing, "Attribute.Name")
+	}
+	return nil
+}
+
+// checked is an operation whose input is checked before its caller's permissions.
+func checked(op api.Operation, check func(in any) error) api.Operation {
+	op.Check = check
+	return op
+}
+
 // CreateQueue creates a queue, or returns the existing one with the same attributes.
 func (s *Service) CreateQueue(ctx context.Context, call *api.Call, in *CreateQueueInput) (*CreateQueueOutput, error) {
-	if in.QueueName == nil {
-		return nil, fault.New(fault.InvalidParameter, "Value for parameter QueueName is invalid. Reason: Must specify a queue name.")
-	}
 	full, fifo := *in.QueueName, attribute.IsTrue(in.Attributes[attribute.FifoQueue])
 	if fifo {
 		name, ok := strings.CutSuffix(full, fifoSuffix)
@@ -346,9 +365,6 @@ func (s *Service) SetQueueAttributes(ctx context.Context, call *api.Call, in *Se
 	}
 	if _, err := s.engine.QueueConfig(ctx, q); err != nil {
 		return nil, err
-	}
-	if len(in.Attributes) == 0 {
-		return nil, fault.Newf(fault.MissingParameter, missing, "Attribute.Name") // as the form calls it, in JSON too
 	}
 	set, err := attribute.Normalize(in.Attributes, q.FIFO())
 	if err != nil {

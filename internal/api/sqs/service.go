@@ -84,12 +84,12 @@ const listing = 1 << 20
 // Operations are the operations that are implemented.
 func (s *Service) Operations() []api.Operation {
 	return api.Guarded(access, []api.Operation{
-		api.Op("CreateQueue", s.CreateQueue),
+		checked(api.Op("CreateQueue", s.CreateQueue), checkCreation),
 		api.Op("GetQueueUrl", s.GetQueueUrl).Anywhere(),
 		api.Op("ListQueues", s.ListQueues).Holding(listing),
 		api.Op("DeleteQueue", s.DeleteQueue),
 		api.Op("GetQueueAttributes", s.GetQueueAttributes),
-		api.Op("SetQueueAttributes", s.SetQueueAttributes),
+		checked(api.Op("SetQueueAttributes", s.SetQueueAttributes), checkChange),
 		quoted(s, "SendMessage", func(in *SendMessageInput) string { return in.QueueUrl }, s.SendMessage),
 		quoted(s, "SendMessageBatch", func(in *SendMessageBatchInput) string { return in.QueueUrl }, s.SendMessageBatch),
 		quoted(s, "ReceiveMessage", func(in *ReceiveMessageInput) string { return in.QueueUrl }, s.ReceiveMessage),

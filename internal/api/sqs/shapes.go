@@ -9,7 +9,7 @@ import "godwit.dev/godwit/internal/api"
 
 // CreateQueueInput is the request of CreateQueue.
 type CreateQueueInput struct {
-	QueueName  *string
+	QueueName  *string           `wire:"required"`
 	Attributes map[string]string `wire:"name=Attribute,flat,key=Name,value=Value"`
 	Tags       map[string]string `json:"tags" wire:"name=Tag,flat,key=Key,value=Value"`
 }
@@ -73,7 +73,7 @@ type GetQueueAttributesOutput struct {
 // SetQueueAttributesInput is the request of SetQueueAttributes.
 type SetQueueAttributesInput struct {
 	QueueUrl   string            `wire:"required"`
-	Attributes map[string]string `wire:"name=Attribute,flat,key=Name,value=Value"`
+	Attributes map[string]string `wire:"name=Attribute,flat,key=Name,value=Value,required"`
 }
 
 // SetQueueAttributesOutput is the empty answer of SetQueueAttributes.

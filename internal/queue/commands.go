@@ -220,8 +220,8 @@ func (q *Machine) Step(b *mutation.Batch, now int64, c Command, r *Result) (need
 	default:
 		panic("queue: unknown command") // without its name, as c would escape to the heap
 	}
-	if q.recount != nil && q.Empty() && need.Nothing() {
-		q.endRecount(b)
+	if need.Nothing() && q.countsNothing() {
+		q.dropCounts(b)
 	}
 	return need, err
 }

@@ -133,7 +133,7 @@ func (q *Machine) NextTimer(now int64) (next int64) {
 			next = at
 		}
 	}
-	if q.recount != nil {
+	if q.recount != nil || q.countsNothing() { // of an empty queue, what an earlier version has left
 		sooner(now)
 	}
 	if q.Empty() {

@@ -49,19 +49,30 @@ func (q *Machine) recountOnce(b *mutation.Batch, now int64) Need {
 		c.now = now
 		return Need{kind: needDelays}
 	}
-	if c.looked = false; c.whole || q.Empty() {
+	if c.looked = false; c.whole { // an emptied queue drops it
 		q.endRecount(b)
 	}
 	return Need{}
 }
 
 func (q *Machine) endRecount(b *mutation.Batch) {
-	if q.Empty() { // whatever was counted is gone
-		q.recount.seconds = nil
-	}
 	q.due.Recount(b, &q.keys, q.recount.seconds)
 	layout.PutCount(b, q.keys.Bucket(recounting), 0)
 	q.recount = nil
+}
+
+// countsNothing reports whether an empty queue still counts seconds: messages that were deleted before they
+// became visible, or that a recount has counted.
+func (q *Machine) countsNothing() bool {
+	return (q.recount != nil || !q.due.Idle()) && q.Empty()
+}
+
+func (q *Machine) dropCounts(b *mutation.Batch) {
+	q.due.Recount(b, &q.keys, nil)
+	if q.recount != nil {
+		layout.PutCount(b, q.keys.Bucket(recounting), 0)
+		q.recount = nil
+	}
 }
 
 // readDelays reads when the next messages were sent, and counts those that were never received.

@@ -151,3 +151,42 @@ func TestRecountOfEmptied(t *testing.T) {
 	}
 	over()
 }
+
+// A queue whose messages have expired before they became visible hibernates at once, also with the counts of
+// an earlier version.
+func TestEmptiedBeforeItIsVisible(t *testing.T) {
+	for _, kind := range []Kind{{FIFO: true}, {}} {
+		cfg := Config{Visibility: time.Minute, Retention: time.Minute, Delay: 10 * time.Minute}
+		b := newBench(cfg, kind)
+		for i := range 3 {
+			if _, err := b.send(byte(i), "g", 600_000); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if b.store.count(b.m.Keys(), layout.KindBucket) == 0 {
+			t.Fatal("nothing is counted")
+		}
+		b.now += 61_000
+		for range 3 {
+			if err := b.run(Sweep{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n := b.store.count(b.m.Keys(), layout.KindBucket); !b.m.Empty() || n != 0 || !b.m.Hibernate() {
+			t.Errorf("%+v: %d messages are left, and %d seconds; it hibernates: %v", kind, b.m.Len(), n, b.m.Hibernate())
+		}
+		if !kind.FIFO {
+			continue
+		}
+		layout.PutCount(&b.batch, b.m.Keys().Bucket(b.now/1000+500), 3)
+		if err := b.write(); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.reopen(); err != nil || b.m.NextTimer(b.now) == 0 {
+			t.Fatal(err, "the counts of an earlier version are not seen")
+		}
+		if err := b.run(Expire{}); err != nil || b.m.NextTimer(b.now) != 0 || b.store.count(b.m.Keys(), layout.KindBucket) != 0 || !b.m.Hibernate() {
+			t.Errorf("%v: %d seconds are left", err, b.store.count(b.m.Keys(), layout.KindBucket))
+		}
+	}
+}

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -173,7 +174,7 @@ func checkBy(run func(vfs.FS, string, check.Records) (*check.Report, error), f v
 // Salvage copies what can be read of a data directory into another one, which
 // must not exist or be empty, and prints what was lost. whole says that nothing was.
 func Salvage(data, to string, log *slog.Logger, stdout io.Writer) (whole bool, err error) {
-	whole, err = salvageIn(vfs.Default, data, to, log, stdout)
+	whole, err = untilFull(to, func(full func()) (bool, error) { return salvageIn(vfs.Default, data, to, log, stdout, full) })
 	if err != nil {
 		return false, err
 	}
@@ -183,13 +184,34 @@ func Salvage(data, to string, log *slog.Logger, stdout io.Writer) (whole bool, e
 	return whole, nil
 }
 
-func salvageIn(f vfs.FS, data, to string, log *slog.Logger, stdout io.Writer) (whole bool, err error) {
+// untilFull ends a copy whose disk is full: by itself it would wait for space that nobody is there
+// to make, and a process that ends leaves it.
+func untilFull(to string, run func(full func()) (whole bool, err error)) (whole bool, err error) {
+	type outcome struct {
+		whole bool
+		err   error
+	}
+	full, done := make(chan struct{}), make(chan outcome, 1)
+	var once sync.Once
+	go func() {
+		whole, err := run(func() { once.Do(func() { close(full) }) })
+		done <- outcome{whole, err}
+	}()
+	select {
+	case o := <-done:
+		return o.whole, o.err
+	case <-full:
+		return false, fmt.Errorf("the disk of %s is full, which needs space for the copy twice: remove it, and give a directory on another disk", to)
+	}
+}
+
+func salvageIn(f vfs.FS, data, to string, log *slog.Logger, stdout io.Writer, full func()) (whole bool, err error) {
 	dir, err := storeIn(f, data)
 	if err != nil {
 		return false, err
 	}
 	report, err := salvage.Run(dir, to, filepath.Join(to, StoreName), salvage.Options{
-		FS: f, Records: new(records), Repair: shard.NewRepair(), Logger: log, Keep: keepPlace,
+		FS: f, Records: new(records), Repair: shard.NewRepair(), Logger: log, Keep: keepPlace, Full: full,
 	})
 	if err != nil {
 		return false, err

@@ -270,7 +270,7 @@ func testDamagedData(t *testing.T, r *rand.Rand, what string) {
 		}
 		to := "new"
 		var report bytes.Buffer
-		whole, err := salvageIn(k.fs, k.data, to, slog.New(slog.DiscardHandler), &report)
+		whole, err := salvageIn(k.fs, k.data, to, slog.New(slog.DiscardHandler), &report, nil)
 		if err != nil {
 			t.Errorf("%s: salvage: %v", what, err)
 			return
@@ -333,7 +333,7 @@ func TestEmptiedFiles(t *testing.T) {
 			t.Errorf("check without the content of %s: %v, %v\n%s", what, ok, err, &out)
 		}
 		out.Reset()
-		if whole, err := salvageIn(k.fs, k.data, "new", slog.New(slog.DiscardHandler), &out); err != nil || whole {
+		if whole, err := salvageIn(k.fs, k.data, "new", slog.New(slog.DiscardHandler), &out, nil); err != nil || whole {
 			t.Errorf("salvage without the content of %s: %v, %v\n%s", what, whole, err, &out)
 		}
 	}
@@ -389,7 +389,7 @@ func TestSalvageOfARunningServer(t *testing.T) {
 	if err := k.open(false); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := salvageIn(k.fs, k.data, "copy", slog.New(slog.DiscardHandler), io.Discard); !errors.Is(err, pebble.ErrInUse) {
+	if _, err := salvageIn(k.fs, k.data, "copy", slog.New(slog.DiscardHandler), io.Discard, nil); !errors.Is(err, pebble.ErrInUse) {
 		t.Errorf("a salvage of a store that is open: %v", err)
 	}
 	if _, err := k.fs.Stat("copy"); err == nil {
@@ -397,8 +397,26 @@ func TestSalvageOfARunningServer(t *testing.T) {
 	}
 	k.close()
 	var out bytes.Buffer
-	if whole, err := salvageIn(k.fs, k.data, "copy", slog.New(slog.DiscardHandler), &out); err != nil || !whole {
+	if whole, err := salvageIn(k.fs, k.data, "copy", slog.New(slog.DiscardHandler), &out, nil); err != nil || !whole {
 		t.Errorf("when it is closed: %v, %v\n%s", whole, err, &out)
+	}
+}
+
+// TestSalvageToAFullDisk: a copy whose disk is full ends with that, and does not wait for space.
+func TestSalvageToAFullDisk(t *testing.T) {
+	waits := make(chan struct{})
+	defer close(waits)
+	_, err := untilFull("copy", func(full func()) (bool, error) {
+		full()
+		full()
+		<-waits
+		return true, nil
+	})
+	if err == nil || !strings.Contains(err.Error(), "the disk of copy is full") {
+		t.Errorf("%v", err)
+	}
+	if whole, err := untilFull("copy", func(func()) (bool, error) { return true, nil }); !whole || err != nil {
+		t.Errorf("with space: %v, %v", whole, err)
 	}
 }
 
@@ -455,7 +473,7 @@ func TestCheckOfASalvagedCopy(t *testing.T) {
 	copyTo := func(from, to string) (whole bool, text string) {
 		t.Helper()
 		var out bytes.Buffer
-		whole, err := salvageIn(k.fs, from, to, slog.New(slog.DiscardHandler), &out)
+		whole, err := salvageIn(k.fs, from, to, slog.New(slog.DiscardHandler), &out, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -502,7 +520,7 @@ func TestSalvagedQueueWithoutAName(t *testing.T) {
 	}
 	k.close()
 	var report bytes.Buffer
-	if whole, err := salvageIn(k.fs, k.data, "new", slog.New(slog.DiscardHandler), &report); err != nil || whole {
+	if whole, err := salvageIn(k.fs, k.data, "new", slog.New(slog.DiscardHandler), &report, nil); err != nil || whole {
 		t.Fatalf("%v, %v\n%s", whole, err, &report)
 	}
 	k.data = "new"

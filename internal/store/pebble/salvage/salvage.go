@@ -44,6 +44,8 @@ type Options struct {
 	// is.
 	Keep   func(key []byte) bool
 	Logger *slog.Logger
+	// Full is called when the disk of the target is full, whereupon the copy waits for space.
+	Full func()
 }
 
 // ErrTarget reports a target that is not new.
@@ -85,7 +87,7 @@ func Run(from, to, store string, o Options) (report *Report, err error) {
 	if err := c.sortWrites(src, w); err != nil {
 		return nil, err
 	}
-	target, err := pebble.Open(store, pebble.Options{FS: o.FS, Logger: o.Logger})
+	target, err := pebble.Open(store, pebble.Options{FS: o.FS, Logger: o.Logger, OnDiskFull: o.Full})
 	if err != nil {
 		return nil, err
 	}

@@ -324,7 +324,7 @@ func (c *Config) Check() error {
 	}
 	check(c.LambdaConcurrency == 0 || c.LambdaConcurrency >= 100, "lambda-concurrency", "want 100 or more, have %d", c.LambdaConcurrency)
 	check(c.LambdaCodeStorage >= 0, "lambda-code-storage", "want 0 or more, have %d", c.LambdaCodeStorage)
-	check(c.LambdaIdle >= 0, "lambda-idle", "want a duration of 0 or more, have %s", c.LambdaIdle)
+	check(c.LambdaIdle >= 0, "lambda-idle", "want a duration above 0s, have %s", c.LambdaIdle)
 	check(c.LambdaUpdateTime >= 0, "lambda-update-time", "want a duration of 0 or more, have %s", c.LambdaUpdateTime)
 	for _, entry := range c.FunctionAllow {
 		host, port, err := ParseAllow(entry)

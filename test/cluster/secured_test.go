@@ -300,6 +300,9 @@ func (m *machines) clientsGetNoCertificate() {
 			m.change("step-down")
 		}
 	}
+	if owner := m.owner(); owner != "a" {
+		m.t.Fatalf("%s owns the state, and not the node with the authority", owner)
+	}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		m.t.Fatal(err)

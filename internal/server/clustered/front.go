@@ -107,8 +107,8 @@ func (f *front) handOnTo(peers []roster.Peer) {
 			Rewrite: func(r *httputil.ProxyRequest) {
 				r.SetURL(target)
 				r.Out.Host, r.Out.URL.RawQuery = r.In.Host, r.In.URL.RawQuery // the caller has signed them, and the path
-				if path, _, _ := strings.Cut(r.In.RequestURI, "?"); strings.HasPrefix(path, "/") && !strings.HasPrefix(path, "//") {
-					r.Out.URL.Opaque = path // Path would be encoded anew
+				if path, _, _ := strings.Cut(r.In.RequestURI, "?"); strings.HasPrefix(path, "/") && !strings.HasPrefix(path, "//") && !strings.Contains(path, " ") {
+					r.Out.URL.Opaque = path // Path would be encoded anew; HTTP/2 may have a space, which HTTP/1.1 cannot
 				}
 				if r.In.Host == "" {
 					r.Out.Header.Set(hostlessHeader, "yes")

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"log"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"path"
@@ -92,7 +92,7 @@ func TestNameWithoutTheRight(t *testing.T) {
 // Who asks a server with TLS in clear, or does not trust it, is told what is wanted.
 func TestServerWithTLS(t *testing.T) {
 	s := httptest.NewUnstartedServer(http.NotFoundHandler())
-	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	s.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 	s.StartTLS()
 	defer s.Close()
 	for endpoint, want := range map[string]string{"http://" + s.Listener.Addr().String(): "want https://", s.URL: "AWS_CA_BUNDLE"} {

@@ -42,6 +42,18 @@ func apis(endpoint, operators, region string) (*resources.Server, error) {
 	return &resources.Server{Endpoint: endpoint, OperatorEndpoint: operators, Region: region, Key: k.ID, Secret: k.Secret, Token: k.SessionToken, HTTP: asking}, nil
 }
 
+// withoutKey adds to a refusal of the access key that there was none to sign with.
+func withoutKey(err error) error {
+	refused, ok := errors.AsType[*resources.Refusal](err)
+	if !ok || refused.Code != "InvalidClientTokenId" && refused.Code != "UnrecognizedClientException" {
+		return err
+	}
+	if _, found, _ := signed.Find(); found {
+		return err
+	}
+	return fmt.Errorf("%w (there is no access key in the environment, AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, nor in a profile, AWS_PROFILE)", err)
+}
+
 func untilStopped() (context.Context, context.CancelFunc) {
 	return signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 }
@@ -62,7 +74,7 @@ func (e *exportResources) Run(p *process) error {
 	}
 	set, missed, err := from.Export(ctx)
 	if err != nil {
-		return err
+		return withoutKey(err)
 	}
 	stderr := operate.Plain(p.stderr)
 	for _, line := range missed {
@@ -107,7 +119,7 @@ func applyTo(to *resources.Server, set *resources.Set, dry bool, stdout io.Write
 	stdout = operate.Plain(stdout)
 	changes, err := (&resources.Applying{To: to, Dry: dry, Out: stdout}).Run(ctx, set)
 	if err != nil {
-		return err
+		return withoutKey(err)
 	}
 	for _, c := range changes {
 		if c.Refused != nil {
@@ -150,7 +162,7 @@ func (i *importResources) Run(p *process) error {
 	}
 	set, missed, err := from.Export(ctx)
 	if err != nil {
-		return err
+		return withoutKey(err)
 	}
 	stdout := operate.Plain(p.stdout)
 	for _, line := range append(missed, "functions, event-source mappings, log groups, metrics, users, roles, keys of KMS, delivery streams, platform applications, settings of SMS and numbers that opted out: import takes queues, topics, subscriptions and alarms", "messages") {

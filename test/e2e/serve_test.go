@@ -531,7 +531,7 @@ func TestWrongRootKeyChangesNothing(t *testing.T) {
 	}
 	for want, key := range map[string]string{
 		"the root key is not the one that the data is sealed with": filepath.Join(other, "root.key"),
-		"no such file": filepath.Join(other, "none.key"),
+		"is not there": filepath.Join(other, "none.key"),
 	} {
 		cmd := exec.Command(binary, "serve", "--config", p.settings, "--listen", freeAddress(t), "--root-key", key,
 			"--root-access-key", filepath.Join(other, "root-access-key.json"))

@@ -11,6 +11,8 @@ const (
 	OwnerQueues    Owner = "queues"
 	OwnerTransfers Owner = "transfers"
 	OwnerTopics    Owner = "topics"
+	OwnerBacklogs  Owner = "backlogs"
+	OwnerDirect    Owner = "direct"
 	OwnerFunctions Owner = "functions"
 	OwnerSigning   Owner = "signing"
 	OwnerMetrics   Owner = "metrics"
@@ -247,7 +249,7 @@ const (
 // Table is every kind of record, by its ID and in the order of keys.
 var Table = [...]Kind{
 	KindArchive: {"archived publication", OwnerTopics, sharded(tag(Archives), number(PartIncarnation), number(PartSent), number(PartSequence)), fanoutForm},
-	KindDirect:  {"backlog of what an account publishes without a topic", OwnerTopics, append(named(Directs), text(PartName)), versioned},
+	KindDirect:  {"backlog of what an account publishes without a topic", OwnerDirect, append(named(Directs), text(PartName)), versioned},
 
 	KindCounters: {"counters of a queue", OwnerQueues, sharded(tag(Counters), number(PartIncarnation)), "10 to 14 uvarints: next, head, fresh, scheduled, leased, lowest of two lanes, grouped, returned, listed; listed as returned, turn, ages, one more than the bytes of messages"},
 
@@ -258,7 +260,7 @@ var Table = [...]Kind{
 	KindDueSecond:     {"messages due in a second", OwnerQueues, ofQueue(tag(DueSeconds), number("second")), "count, 8 bytes; of the second -1: a recount is under way"},
 	KindLease:         {"lease", OwnerQueues, ofQueue(tag(Leases), number(PartSequence)), stateForm},
 	KindMessage:       {"message", OwnerQueues, ofQueue(tag(Messages), number("lane"), number(PartSequence)), messageForm},
-	KindHistory:       {"history of attempts", OwnerTopics, ofQueue(tag(Histories), number(PartSequence)), "version 1 to 3, signature, cause, attempts; of a function's event version 1, JSON"},
+	KindHistory:       {"history of attempts", OwnerBacklogs, ofQueue(tag(Histories), number(PartSequence)), "version 1 to 3, signature, cause, attempts; of a function's event version 1, JSON"},
 	KindReturnedGroup: {"group of a FIFO queue whose first message came back", OwnerQueues, ofQueue(tag(ReturnedGroups), number("due"), number("turn")), "16 bytes: lane, sequence"},
 	KindListedGroup:   {"group that gives something", OwnerQueues, ofQueue(tag(ListedGroups), number(PartSequence)), "17 bytes: lane, time, whether returned"},
 	KindDueTime:       {"due time of a scheduled message", OwnerQueues, ofQueue(tag(DueTimes), number(PartSequence)), "time, 8 bytes"},

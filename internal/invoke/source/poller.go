@@ -428,18 +428,18 @@ func (p *poller) logUndeleted(errs []error) {
 	}
 }
 
-// release makes messages visible at once that the function may have seen.
-func (p *poller) release(items []item) { p.changeVisibility(items, 0) }
+// requeue makes messages visible at once that the function may have seen.
+func (p *poller) requeue(items []item) { p.changeVisibility(items, 0) }
 
-// giveBack makes messages visible at once that the function has not seen. They were not
+// release makes messages visible at once that the function has not seen. They were not
 // received, then: else a queue's maxReceiveCount would make dead letters of what nobody tried.
-func (p *poller) giveBack(items []item) {
+func (p *poller) release(items []item) {
 	handles := make([]string, len(items))
 	for i := range items {
 		handles[i] = items[i].handle
 	}
 	for part := range slices.Chunk(handles, commandSize) {
-		_ = p.Engine.GiveBack(context.Background(), p.mapping.Queue, part) // on an error they become visible at their timeout
+		_ = p.Engine.ReleaseMessages(context.Background(), p.mapping.Queue, part) // on an error they become visible at their timeout
 	}
 }
 
@@ -461,7 +461,7 @@ func (p *poller) deliver(ctx context.Context, b *batch) {
 		n := fitting(b.items)
 		part, rest := b.items[:n], b.items[n:]
 		if !p.attempt(ctx, b, part) {
-			p.giveBack(rest)
+			p.release(rest)
 			return
 		}
 		if b.items = rest; len(rest) > 0 {
@@ -490,9 +490,9 @@ func (p *poller) attempt(ctx context.Context, b *batch, items []item) (ok bool) 
 		out, given, err := p.invoke(ctx, items)
 		switch {
 		case ctx.Err() != nil && err != nil && given:
-			p.release(items)
+			p.requeue(items)
 		case ctx.Err() != nil && err != nil:
-			p.giveBack(items)
+			p.release(items)
 		case invoke.Throttled(err) && p.Clock.Now().Add(rest).Before(b.until):
 			if !waits {
 				waits = true
@@ -505,7 +505,7 @@ func (p *poller) attempt(ctx context.Context, b *batch, items []item) (ok bool) 
 				slog.String("mapping", p.mapping.ARN.String()), slog.String("function", p.mapping.Function.String()), slog.Any("error", err))
 			p.lowerLimit()
 			if !given {
-				p.giveBack(items)
+				p.release(items)
 			}
 		case out.FunctionError == "":
 			return p.acknowledge(items, out.Payload)

@@ -156,7 +156,7 @@ func (l *lab) ChangeVisibility(_ context.Context, _ arn.ARN, changes []shard.Vis
 	return nil, nil
 }
 
-func (l *lab) GiveBack(_ context.Context, _ arn.ARN, handles []string) error {
+func (l *lab) ReleaseMessages(_ context.Context, _ arn.ARN, handles []string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.unseen = append(l.unseen, handles...)

@@ -31,7 +31,7 @@ type Engine interface {
 	Receive(ctx context.Context, req shard.ReceiveRequest) ([]shard.Received, error)
 	DeleteMessages(ctx context.Context, a arn.ARN, handles []string) ([]error, error)
 	ChangeVisibility(ctx context.Context, a arn.ARN, changes []shard.VisibilityChange) ([]error, error)
-	GiveBack(ctx context.Context, a arn.ARN, handles []string) error
+	ReleaseMessages(ctx context.Context, a arn.ARN, handles []string) error
 }
 
 // Options are the dependencies of Pollers.

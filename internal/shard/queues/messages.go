@@ -429,10 +429,10 @@ func (e *Queues) ChangeVisibility(ctx context.Context, a arn.ARN, changes []Visi
 	})
 }
 
-// GiveBack makes received messages visible at once, and does not count that they were received:
+// ReleaseMessages makes received messages visible at once, and does not count that they were received:
 // for a consumer that has not looked at them. A handle whose lease has ended is passed over.
 // Errors: QueueDoesNotExist, ctx's.
-func (e *Queues) GiveBack(ctx context.Context, a arn.ARN, handles []string) error {
+func (e *Queues) ReleaseMessages(ctx context.Context, a arn.ARN, handles []string) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}

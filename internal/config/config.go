@@ -360,13 +360,11 @@ func sorted[V any](m map[string]V) iter.Seq2[string, V] {
 // Config, but would be taken for "none".
 func (c *Config) CheckFlags() error {
 	problems := []error{c.Check()}
-	if c.FunctionConnections == 0 {
-		problems = append(problems, errors.New("--function-connections: want 1 or more, have 0; --function-network=none has functions reach nothing"))
-	}
 	for _, z := range [...]struct {
 		zero bool
 		text string
 	}{
+		{c.FunctionConnections == 0, "--function-connections: want 1 or more, have 0; --function-network=none has functions reach nothing"},
 		{c.MinTransferRate == 0, "--min-transfer-rate: want 1 or more, have 0"},
 		{c.TransferWindow == 0, "--transfer-window: want 1s or more, have 0s"},
 		{c.MaxStreams == 0, "--max-streams: want 1 or more, have 0"},

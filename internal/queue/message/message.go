@@ -150,7 +150,12 @@ func (m *Message) Seal() {
 
 // SealAs is Seal where the body's digest is known already.
 func (m *Message) SealAs(bodyMD5 [md5.Size]byte) {
-	m.BodyMD5, m.AttributesMD5 = bodyMD5, [md5.Size]byte{}
+	m.BodyMD5 = bodyMD5
+	m.sealAttributes()
+}
+
+func (m *Message) sealAttributes() {
+	m.AttributesMD5 = [md5.Size]byte{}
 	if len(m.Attributes) > 0 {
 		m.AttributesMD5 = AttributesMD5(m.Attributes)
 	}
@@ -158,18 +163,12 @@ func (m *Message) SealAs(bodyMD5 [md5.Size]byte) {
 
 // SealAll seals several messages in less time than each by itself.
 func SealAll(msgs []*Message) {
-	const most = 16 // at once, so that the arrays are small
-	var bodies [most][]byte
-	var sums [most][md5.Size]byte
-	for part := range slices.Chunk(msgs, most) {
-		for i, m := range part {
-			bodies[i] = m.Body
-		}
-		multimd5.Sums(sums[:len(part)], bodies[:len(part)])
-		for i, m := range part {
-			m.SealAs(sums[i])
-		}
+	var digests multimd5.Batch
+	for _, m := range msgs {
+		digests.Add(&m.BodyMD5, m.Body)
+		m.sealAttributes()
 	}
+	digests.Flush()
 }
 
 // Size is what counts against MaximumMessageSize, in bytes: the body, and the

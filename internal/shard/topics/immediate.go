@@ -313,26 +313,15 @@ func (p *plan) digest() {
 	if p.publications == 1 {
 		return
 	}
-	const most = 16 // at once, so that the arrays are small
-	var raws [most]*rawRecord
-	var bodies [most][]byte
-	var sums [most][md5.Size]byte
-	n := 0
+	var digests multimd5.Batch
 	var last *fanout
 	for i := range p.deliveries { // publication by publication
 		if d := &p.deliveries[i]; d.f != last && d.to != nil && d.rawAlike() {
-			raws[n], bodies[n] = &d.f.raw, d.f.P.Body
-			n++
+			digests.Add(&d.f.raw.bodyMD5, d.f.P.Body)
 			last = d.f
 		}
-		if n == most || i == len(p.deliveries)-1 {
-			multimd5.Sums(sums[:n], bodies[:n])
-			for j := range n {
-				raws[j].bodyMD5 = sums[j]
-			}
-			n = 0
-		}
 	}
+	digests.Flush()
 }
 
 // records is a pool of buffers for encoded records: each publication of a plan uses one.

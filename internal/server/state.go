@@ -16,6 +16,7 @@ import (
 
 	"godwit.dev/godwit/internal/api/admin"
 	"godwit.dev/godwit/internal/api/lambda/link"
+	"godwit.dev/godwit/internal/api/refusal"
 	"godwit.dev/godwit/internal/authorize"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/config"
@@ -182,7 +183,7 @@ func newModules(deps Deps, k *kernel.Kernel, sealing *seal.Keys) modules {
 		ledger:          texts.New(k, texts.Options{Sandbox: deps.Config.SMS.Sandbox, Sealer: sealing.Sealer(texts.Purpose)}),
 		jobs:            jobs.New(k, sealing.Sealer(jobs.Purpose)),
 		sources:         sources.New(k, sealing.Sealer(sources.Purpose)),
-		stacks:          stacks.New(k, sealing.Sealer(stacks.Purpose)),
+		stacks:          stacks.New(k, sealing.Sealer(stacks.Purpose), refusal.Text),
 		groups:          logs.New(k, logs.Options{MaxBytes: deps.Config.LogsMaxBytes}),
 		deliveryStreams: streaming.New(k, sealing, deps.Config),
 		links:           link.New(sealing.Sealer(link.Purpose)),

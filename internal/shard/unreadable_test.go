@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"godwit.dev/godwit/internal/api/refusal"
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/function"
@@ -98,9 +99,9 @@ func TestUnreadableKeysOfOwnShards(t *testing.T) {
 		{"keys", func(k *kernel.Kernel) { keys.New(k, sealing) }, []byte{keyspace.KeySpace}, []string{"", "?", "a1", "g1\x00region\x00", "k1\x00region"}, keyspace.ErrUnknown},
 		{"jobs", func(k *kernel.Kernel) { jobs.New(k, nil) }, []byte{keyspace.JobSpace}, []string{"", "?1"}, keyspace.ErrKey},
 		{"sources", func(k *kernel.Kernel) { sources.New(k, sealing.Sealer("sources")) }, []byte{keyspace.SourceSpace}, []string{"", "?1"}, keyspace.ErrKey},
-		{"stacks", func(k *kernel.Kernel) { stacks.New(k, nil) }, []byte{keyspace.StackSpace, keyspace.StackRecords}, short, keyspace.ErrKey},
-		{"resources", func(k *kernel.Kernel) { stacks.New(k, nil) }, []byte{keyspace.StackSpace, keyspace.StackResources}, short[:2], keyspace.ErrKey},
-		{"change sets", func(k *kernel.Kernel) { stacks.New(k, nil) }, []byte{keyspace.StackSpace, keyspace.StackChanges}, short, keyspace.ErrKey},
+		{"stacks", func(k *kernel.Kernel) { stacks.New(k, nil, refusal.Text) }, []byte{keyspace.StackSpace, keyspace.StackRecords}, short, keyspace.ErrKey},
+		{"resources", func(k *kernel.Kernel) { stacks.New(k, nil, refusal.Text) }, []byte{keyspace.StackSpace, keyspace.StackResources}, short[:2], keyspace.ErrKey},
+		{"change sets", func(k *kernel.Kernel) { stacks.New(k, nil, refusal.Text) }, []byte{keyspace.StackSpace, keyspace.StackChanges}, short, keyspace.ErrKey},
 		{"delivery streams", func(k *kernel.Kernel) { streams.New(k, sealing, streams.Options{}) }, []byte{keyspace.FirehoseSpace, keyspace.DeliveryStreams}, []string{"", "1", "1\x00region"}, keyspace.ErrKey},
 		{"batches", func(k *kernel.Kernel) { streams.New(k, sealing, streams.Options{}) }, []byte{keyspace.FirehoseSpace, keyspace.FirehoseBatches}, short, keyspace.ErrKey},
 		{"chunks", func(k *kernel.Kernel) { streams.New(k, sealing, streams.Options{}) }, []byte{keyspace.FirehoseSpace, keyspace.FirehoseChunks}, short, keyspace.ErrKey},

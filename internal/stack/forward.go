@@ -198,9 +198,9 @@ func (m *Machine) start(id string) {
 	target.Properties = properties
 	switch {
 	case err != nil && fresh:
-		m.fail(r, CreateFailed, reasonOf(id, err))
+		m.fail(r, CreateFailed, m.reasonOf(id, err))
 	case err != nil:
-		m.fail(r, UpdateFailed, reasonOf(id, err))
+		m.fail(r, UpdateFailed, m.reasonOf(id, err))
 	case fresh:
 		target.Physical = m.name(t, id, properties)
 		r.Version = target
@@ -239,11 +239,11 @@ func (m *Machine) weigh(id string, properties map[string]any) error {
 }
 
 // reasonOf is the reason in an event for invalid properties.
-func reasonOf(id string, err error) string {
+func (m *Machine) reasonOf(id string, err error) string {
 	if invalid, ok := err.(*resource.Invalid); ok { //nolint:errorlint // it is made by Normalise and not wrapped
 		return fmt.Sprintf("Properties validation failed for resource %s with message:\n%s", id, invalid.Text)
 	}
-	return err.Error()
+	return m.Sentence(err)
 }
 
 func (m *Machine) tags() []resource.Tag {
@@ -467,7 +467,7 @@ func (m *Machine) complete() {
 	}
 	if err != nil {
 		m.Failing = true
-		m.Failures = append(m.Failures, err.Error())
+		m.Failures = append(m.Failures, m.Sentence(err))
 		m.giveUp()
 		return
 	}

@@ -56,6 +56,9 @@ type Machine struct {
 	Resources map[string]*Resource
 	Design    *Design // of Source, during a forward phase
 	Exports   Exports
+	// Sentence is what a client reads of an error: AWS's sentence, if it is a refusal. Reasons are stored
+	// as they were when they were given.
+	Sentence func(err error) string
 
 	now     int64
 	imports map[string]bool // used by resources in this phase

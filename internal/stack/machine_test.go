@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 	"github.com/google/go-cmp/cmp"
 
+	"godwit.dev/godwit/internal/api/refusal"
 	"godwit.dev/godwit/internal/stack"
 	"godwit.dev/godwit/internal/stack/resource"
 	"godwit.dev/godwit/internal/stack/template"
@@ -95,7 +96,7 @@ type run struct {
 }
 
 func newRun() *run {
-	r := &run{world: newWorld(), Machine: &stack.Machine{Resources: map[string]*stack.Resource{}, Exports: nothingShared{}}}
+	r := &run{world: newWorld(), Machine: &stack.Machine{Resources: map[string]*stack.Resource{}, Exports: nothingShared{}, Sentence: refusal.Text}}
 	r.ID, r.Name, r.Account, r.Region = "arn:aws:cloudformation:us-east-1:000000000000:stack/s/1", "s", "000000000000", "us-east-1"
 	return r
 }
@@ -156,7 +157,7 @@ func (r *run) restart() {
 	if err := d.Decode(&kept); err != nil {
 		panic(err)
 	}
-	r.Machine = &stack.Machine{Stack: kept.Stack, Resources: kept.Resources, Exports: nothingShared{}, Design: r.design}
+	r.Machine = &stack.Machine{Stack: kept.Stack, Resources: kept.Resources, Exports: nothingShared{}, Sentence: refusal.Text, Design: r.design}
 	if r.Resources == nil {
 		r.Resources = map[string]*stack.Resource{}
 	}
@@ -246,7 +247,7 @@ func TestScripts(t *testing.T) {
 		r := newRun()
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			if err := r.command(d, nil); err != nil {
-				return err.Error() + "\n"
+				return refusal.Text(err) + "\n"
 			}
 			if d.Cmd == "fail" || d.Cmd == "mend" {
 				return ""

@@ -135,7 +135,7 @@ func (m *Module) enter(c *Creation) (*entry, error) {
 		}
 		e = &entry{id: id, changes: map[stackID]*ChangeSet{}}
 		e.Resources = map[string]*stack.Resource{}
-		e.Exports = exports{m, e}
+		e.Exports, e.Sentence = exports{m, e}, m.sentence
 		e.ID, e.Name, e.Account, e.Region = c.ID, c.Name, c.Account, c.Region
 		e.Parent, e.Root, e.Depth = c.Parent, c.Root, c.Depth
 		m.byID[id], m.byName[e.scope()] = e, e

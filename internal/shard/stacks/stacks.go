@@ -83,6 +83,8 @@ type Module struct {
 	kernel *kernel.Kernel
 	shard  *kernel.Shard // whose lock guards what follows
 	sealer *seal.Sealer
+	// sentence is what a client reads of an error.
+	sentence func(err error) string
 
 	byID    map[stackID]*entry
 	byName  map[scope]*entry   // without deleted ones
@@ -95,9 +97,10 @@ type Module struct {
 	ending map[stackID][]chan struct{}
 }
 
-// New adds the module to a kernel. The sealer is for Purpose; nil: records are in clear.
-func New(k *kernel.Kernel, sealer *seal.Sealer) *Module {
-	m := &Module{kernel: k, shard: k.OwnShard(keyspace.StackStream), sealer: sealer, running: make(chan struct{}, atOnce), ending: map[stackID][]chan struct{}{}}
+// New adds the module to a kernel. The sealer is for Purpose; nil: records are in clear. sentence
+// is what a client reads of an error.
+func New(k *kernel.Kernel, sealer *seal.Sealer, sentence func(err error) string) *Module {
+	m := &Module{kernel: k, shard: k.OwnShard(keyspace.StackStream), sealer: sealer, sentence: sentence, running: make(chan struct{}, atOnce), ending: map[stackID][]chan struct{}{}}
 	m.byID, m.byName, m.stores = map[stackID]*entry{}, map[scope]*entry{}, map[stackID]*entry{}
 	m.shard.Add(m)
 	return m
@@ -123,7 +126,7 @@ func (m *Module) Load() error {
 	err := store.EachOf(reader, keyspace.KindStack, span(keyspace.StackRecords), func(k *keyspace.Key, value []byte) error {
 		e := &entry{id: stackID(k.Bytes(keyspace.PartStack)), changes: map[stackID]*ChangeSet{}}
 		e.Resources = map[string]*stack.Resource{}
-		e.Exports = exports{m, e}
+		e.Exports, e.Sentence = exports{m, e}, m.sentence
 		m.byID[e.id] = e
 		return m.open(k.Encoded(), value, &e.Stack)
 	})

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"godwit.dev/godwit/internal/api/refusal"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/keyspace"
@@ -67,7 +68,7 @@ func with(t *testing.T, st store.Store, s *seal.Sealer, f func(k *kernel.Kernel,
 	t.Helper()
 	log := journal.Open(journal.Options{Store: st})
 	k := kernel.New(kernel.Options{Journal: log, Clock: clock.NewVirtual(shardtest.Start), Logger: slog.New(slog.DiscardHandler)})
-	m := stacks.New(k, s)
+	m := stacks.New(k, s, refusal.Text)
 	if err := k.Load(); err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +189,7 @@ func TestForgotten(t *testing.T) {
 	log := journal.Open(journal.Options{Store: st})
 	c := clock.NewVirtual(shardtest.Start)
 	k := kernel.New(kernel.Options{Journal: log, Clock: c, Logger: slog.New(slog.DiscardHandler)})
-	m := stacks.New(k, nil)
+	m := stacks.New(k, nil, refusal.Text)
 	if err := k.Load(); err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/api/refusal"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/stack"
 	"godwit.dev/godwit/internal/stack/document"
@@ -21,7 +22,7 @@ func invalid(format string, args ...any) error {
 // refused gives an error of a template the service's form.
 func refused(err error) error {
 	if r, ok := errors.AsType[*template.Refusal](err); ok {
-		return fault.New(fault.ValidationFailed, r.Located())
+		return fault.New(fault.ValidationFailed, refusal.Located(r))
 	}
 	return err
 }
@@ -74,7 +75,7 @@ func known(t *template.Template) error {
 	}
 	for _, r := range t.Resources {
 		if r.DeletionPolicy == "Snapshot" || r.UpdateReplacePolicy == "Snapshot" {
-			return refused(r.Refuse("Template error: resource type " + r.Type + " does not support deletion policy Snapshot"))
+			return refused(r.Refuse(invalid("Template error: resource type %s does not support deletion policy Snapshot", r.Type)))
 		}
 	}
 	return nil

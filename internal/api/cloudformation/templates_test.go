@@ -100,7 +100,7 @@ func FuzzJudged(f *testing.F) {
 		}
 		_, err := template.Parse([]byte(body))
 		if r, ok := errors.AsType[*template.Refusal](err); ok && r.Line > strings.Count(body, "\n")+strings.Count(body, "\r")+1 {
-			t.Fatalf("line %d is behind the end: %s", r.Line, r.Text)
+			t.Fatalf("line %d is behind the end: %s", r.Line, refusal.Text(r))
 		}
 	})
 }

@@ -116,7 +116,7 @@ func Text(n *Node, name string) (string, error) {
 		return "", nil
 	}
 	if !n.Scalar() {
-		return "", n.Refuse("Template format error: Every " + name + " member must be a string.")
+		return "", n.Refuse(ErrNoText.With(name))
 	}
 	return n.Text, nil
 }
@@ -217,33 +217,4 @@ func (n *Node) appendJSON(b []byte) []byte {
 func appendText(b []byte, s string) []byte {
 	text, _ := json.Marshal(s) // a string can always be encoded
 	return append(b, text...)
-}
-
-// Refusal is an error in a template, or in its inputs.
-type Refusal struct {
-	Line int    // from 1; 0 without a position
-	Path string // as /Resources/Queue; empty without a position
-	Text string // AWS's sentence, if there is one
-}
-
-// Error is the sentence alone, as in AWS's errors.
-func (r *Refusal) Error() string { return r.Text }
-
-// Located is the sentence with its position.
-func (r *Refusal) Located() string {
-	switch {
-	case r.Line == 0, strings.Contains(r.Text, "(line "):
-		return r.Text
-	case r.Path == "":
-		return r.Text + " (line " + strconv.Itoa(r.Line) + ")"
-	}
-	return r.Text + " (line " + strconv.Itoa(r.Line) + ", " + r.Path + ")"
-}
-
-// Refuse makes an error of a node; nil: of the template as a whole.
-func (n *Node) Refuse(text string) *Refusal {
-	if n == nil {
-		return &Refusal{Text: text}
-	}
-	return &Refusal{Line: n.Line, Path: n.Path(), Text: text}
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"regexp"
 	"strconv"
@@ -22,16 +21,14 @@ const (
 	MaxNodes  = 100_000   // values, after all expansion
 )
 
-const unstructured = "Template format error: unsupported structure."
-
 // Read parses a template, JSON if it starts with a brace, else YAML. An error is a *[Refusal].
 func Read(body []byte) (*Node, error) {
 	if len(body) > MaxBytes {
-		return nil, &Refusal{Text: fmt.Sprintf("Template may not exceed %d bytes in size.", MaxBytes)}
+		return nil, &Refusal{Err: ErrTooLong.With(MaxBytes)}
 	}
 	body = bytes.TrimPrefix(body, []byte("\xef\xbb\xbf"))
 	if !utf8.Valid(body) {
-		return nil, &Refusal{Text: unstructured}
+		return nil, &Refusal{Err: ErrStructure}
 	}
 	var root *Node
 	var err error
@@ -44,7 +41,7 @@ func Read(body []byte) (*Node, error) {
 		return nil, err
 	}
 	if root == nil || root.Kind != Map {
-		return nil, root.Refuse(unstructured)
+		return nil, root.Refuse(ErrStructure)
 	}
 	return root, notNull(root)
 }
@@ -52,7 +49,7 @@ func Read(body []byte) (*Node, error) {
 // notNull refuses null values.
 func notNull(n *Node) error {
 	if n.Kind == Null {
-		return n.Refuse(fmt.Sprintf("[%s] 'null' values are not allowed in templates", n.Path()))
+		return n.Refuse(ErrNull.With(n.Path()))
 	}
 	for _, item := range n.Items {
 		if err := notNull(item); err != nil {
@@ -72,10 +69,10 @@ type counter struct{ nodes int }
 
 func (c *counter) check(line, depth int) error {
 	if c.nodes++; c.nodes > MaxNodes {
-		return &Refusal{Line: line, Text: fmt.Sprintf("Template format error: The template has more than %d values.", MaxNodes)}
+		return &Refusal{Line: line, Err: ErrTooManyValues.With(MaxNodes)}
 	}
 	if depth > MaxDepth {
-		return &Refusal{Line: line, Text: fmt.Sprintf("Template format error: The template is nested deeper than %d levels.", MaxDepth)}
+		return &Refusal{Line: line, Err: ErrTooDeep.With(MaxDepth)}
 	}
 	return nil
 }
@@ -109,7 +106,7 @@ func (r *jsonReader) malformed(err error) *Refusal {
 	}
 	before := r.body[:min(max(at, 0), len(r.body))]
 	line, column := bytes.Count(before, []byte("\n"))+1, len(before)-bytes.LastIndexByte(before, '\n')-1
-	return &Refusal{Line: line, Text: fmt.Sprintf("Template format error: JSON not well-formed. (line %d, column %d)", line, max(column, 1))}
+	return &Refusal{Line: line, Err: ErrJSON.With(line, max(column, 1))}
 }
 
 // token is the next one, and the line that it ends on.
@@ -188,14 +185,14 @@ func (r *jsonReader) object(n *Node, depth int) (*Node, error) {
 var lineOf = regexp.MustCompile(`line (\d+)`)
 
 func malformedYAML(line, column int) *Refusal {
-	where := ""
+	var err error = ErrYAML
 	switch {
 	case column > 0:
-		where = fmt.Sprintf(" (line %d, column %d)", line, column)
+		err = ErrYAMLColumn.With(line, column)
 	case line > 0:
-		where = fmt.Sprintf(" (line %d)", line)
+		err = ErrYAMLLine.With(line)
 	}
-	return &Refusal{Line: line, Text: "Template format error: YAML not well-formed." + where}
+	return &Refusal{Line: line, Err: err}
 }
 
 // lines returns a text line by line, and so knows how far a reader of it has come.
@@ -262,7 +259,7 @@ func (c *counter) yaml(y *yaml.Node, depth int) (*Node, error) {
 	n := &Node{Line: y.Line}
 	switch y.Kind {
 	case yaml.AliasNode:
-		return nil, &Refusal{Line: y.Line, Text: "Template error: YAML aliases are not allowed in CloudFormation templates"}
+		return nil, &Refusal{Line: y.Line, Err: ErrAlias}
 	case yaml.ScalarNode:
 		if n.Kind, n.Text = scalar(y); n.Kind == Bool && n.Text != y.Value {
 			n.spelled = y.Value

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"godwit.dev/godwit/internal/api/refusal"
 	"godwit.dev/godwit/internal/stack/document"
 )
 
@@ -88,7 +89,7 @@ func TestMalformed(t *testing.T) {
 		{"A:\n" + strings.Repeat("  # said\n", 20) + "  b: 1\n c: 2\n  d: 1\n", "23"},
 	} {
 		_, err := document.Read([]byte(test.body))
-		if err == nil || err.Error() != "Template format error: YAML not well-formed. (line "+test.line+")" {
+		if err == nil || refusal.Text(err) != "Template format error: YAML not well-formed. (line "+test.line+")" {
 			t.Errorf("%q: %v, want line %s", test.body, err, test.line)
 		}
 	}

@@ -46,10 +46,10 @@ func Read(name string, n *document.Node) (*Parameter, error) {
 	p := &Parameter{Name: name}
 	typ := n.Get("Type")
 	if typ == nil {
-		return nil, n.Refuse("Template format error: Every Parameters object must contain a Type member.")
+		return nil, n.RefuseText("Template format error: Every Parameters object must contain a Type member.")
 	}
 	if !types.MatchString(typ.Text) {
-		return nil, typ.Refuse("Template format error: Unrecognized parameter type: " + typ.Text)
+		return nil, typ.RefuseText("Template format error: Unrecognized parameter type: " + typ.Text)
 	}
 	p.Type = typ.Text
 	var unknown []string
@@ -59,7 +59,7 @@ func Read(name string, n *document.Node) (*Parameter, error) {
 		case "Type":
 		case "Default":
 			if !v.Scalar() {
-				return nil, v.Refuse("Template format error: Every Default member must be a string.")
+				return nil, v.RefuseText("Template format error: Every Default member must be a string.")
 			}
 			p.Default = &v.Text
 		case "Description":
@@ -91,31 +91,31 @@ func Read(name string, n *document.Node) (*Parameter, error) {
 		}
 	}
 	if unknown != nil {
-		return nil, n.Get(unknown[0]).Refuse("Invalid template parameter property '" + unknown[0] + "'")
+		return nil, n.Get(unknown[0]).RefuseText("Invalid template parameter property '" + unknown[0] + "'")
 	}
 	if p.minLength != nil && p.maxLength != nil && *p.minLength > *p.maxLength {
-		return nil, n.Refuse("Template error: Parameter '" + name + "' MinLength must be less than MaxLength.")
+		return nil, n.RefuseText("Template error: Parameter '" + name + "' MinLength must be less than MaxLength.")
 	}
 	if p.minValue != nil && p.maxValue != nil && p.minValue.Cmp(p.maxValue) > 0 {
-		return nil, n.Refuse("Template error: Parameter '" + name + "' MinValue must be less than MaxValue.")
+		return nil, n.RefuseText("Template error: Parameter '" + name + "' MinValue must be less than MaxValue.")
 	}
 	return p, nil
 }
 
 func (p *Parameter) readPattern(n *document.Node) error {
 	if !n.Scalar() {
-		return n.Refuse("Template format error: Every AllowedPattern member must be a string.")
+		return n.RefuseText("Template format error: Every AllowedPattern member must be a string.")
 	}
 	wrong := "Template error: Parameter '" + p.Name + "' AllowedPattern must be a valid regular expression."
 	if len(n.Text) > maxValue {
-		return n.Refuse(wrong)
+		return n.RefuseText(wrong)
 	}
 	pattern, states, err := Pattern(`\A(?:` + n.Text + `)\z`)
 	switch {
 	case errors.Is(err, ErrPattern):
-		return n.Refuse("Template error: Parameter '" + p.Name + "' AllowedPattern repeats too much.")
+		return n.RefuseText("Template error: Parameter '" + p.Name + "' AllowedPattern repeats too much.")
 	case err != nil:
-		return n.Refuse(wrong)
+		return n.RefuseText(wrong)
 	}
 	p.AllowedPattern, p.pattern, p.States = n.Text, pattern, states
 	return nil
@@ -123,11 +123,11 @@ func (p *Parameter) readPattern(n *document.Node) error {
 
 func (p *Parameter) readAllowed(n *document.Node) error {
 	if n.Kind != document.List {
-		return n.Refuse("Template format error: Every AllowedValues member must be a list.")
+		return n.RefuseText("Template format error: Every AllowedValues member must be a list.")
 	}
 	for _, item := range n.Items {
 		if !item.Scalar() {
-			return item.Refuse("Template format error: Every AllowedValues value must be a string.")
+			return item.RefuseText("Template format error: Every AllowedValues value must be a string.")
 		}
 		p.AllowedValues = append(p.AllowedValues, item.Text)
 	}
@@ -136,22 +136,22 @@ func (p *Parameter) readAllowed(n *document.Node) error {
 
 func (p *Parameter) length(name string, n *document.Node) (*int, error) {
 	if p.Type == "Number" || p.IsList() {
-		return nil, n.Refuse("Template error: Parameter '" + p.Name + "' " + name + " must be on a parameter of type String")
+		return nil, n.RefuseText("Template error: Parameter '" + p.Name + "' " + name + " must be on a parameter of type String")
 	}
 	v, err := strconv.Atoi(n.Text)
 	if err != nil || v < 0 {
-		return nil, n.Refuse("Template format error: Every " + name + " member must be a non-negative integer.")
+		return nil, n.RefuseText("Template format error: Every " + name + " member must be a non-negative integer.")
 	}
 	return &v, nil
 }
 
 func (p *Parameter) bound(name string, n *document.Node) (*big.Rat, error) {
 	if p.Type != "Number" && p.Type != "List<Number>" {
-		return nil, n.Refuse("Template error: Parameter '" + p.Name + "' " + name + " must be on a parameter of type Number")
+		return nil, n.RefuseText("Template error: Parameter '" + p.Name + "' " + name + " must be on a parameter of type Number")
 	}
 	v, ok := number(n.Text)
 	if !ok {
-		return nil, n.Refuse("Template format error: Every " + name + " member must be a number.")
+		return nil, n.RefuseText("Template format error: Every " + name + " member must be a number.")
 	}
 	return v, nil
 }

@@ -100,7 +100,7 @@ func (x *expansion) rename(n *node) *node {
 const failed = "Transform AWS::Serverless-2016-10-31 failed with: Invalid Serverless Application Specification document. Number of errors found: 1. "
 
 func invalid(n *node, id, why string) error {
-	return n.Refuse(failed + "Resource with id [" + id + "] is invalid. " + why)
+	return n.RefuseText(failed + "Resource with id [" + id + "] is invalid. " + why)
 }
 
 // functionGlobals are the common properties of all functions of the template.
@@ -115,15 +115,15 @@ func functionGlobals(n *node) (*node, error) {
 			found = m.Value
 		case "Api", "HttpApi", "SimpleTable", "StateMachine", "LayerVersion", "CapacityProvider", "WebSocketApi": // of types that are not supported
 		default:
-			return nil, m.Value.Refuse(failed + "'Globals' section is invalid. '" + m.Name + "' is not a supported section.")
+			return nil, m.Value.RefuseText(failed + "'Globals' section is invalid. '" + m.Name + "' is not a supported section.")
 		}
 	}
 	if n.Kind != document.Map || found != nil && found.Kind != document.Map {
-		return nil, n.Refuse(failed + "'Globals' section is invalid. It must be a non-empty dictionary")
+		return nil, n.RefuseText(failed + "'Globals' section is invalid. It must be a non-empty dictionary")
 	}
 	for _, m := range members(found) {
 		if !slices.Contains(common, m.Name) {
-			return nil, m.Value.Refuse(failed + fmt.Sprintf("'Globals' section is invalid. '%s' is not a supported property of 'Function'.", m.Name))
+			return nil, m.Value.RefuseText(failed + fmt.Sprintf("'Globals' section is invalid. '%s' is not a supported property of 'Function'.", m.Name))
 		}
 	}
 	return found, nil

@@ -282,7 +282,7 @@ func (b *Bound) Properties(id string, late Late) (map[string]any, error) {
 		if v == (nothing{}) {
 			return map[string]any{}, nil
 		}
-		return nil, r.Properties.Refuse("Template format error: [" + r.Properties.Path() + "] must be an object.")
+		return nil, r.Properties.RefuseText("Template format error: [" + r.Properties.Path() + "] must be an object.")
 	}
 	return m, nil
 }
@@ -309,9 +309,9 @@ func (e *evaluator) dynamic(n *Node, v any) (any, error) {
 			switch {
 			case err != nil:
 			case m[1] != "ssm":
-				err = n.Refuse("Dynamic references to " + m[1] + " cannot be resolved: " + found)
+				err = n.RefuseText("Dynamic references to " + m[1] + " cannot be resolved: " + found)
 			case !ok:
-				err = n.Refuse(notFetched([]string{m[2]}))
+				err = n.RefuseText(notFetched([]string{m[2]}))
 			default:
 				err = e.charge(n, len(value))
 			}
@@ -367,7 +367,7 @@ func (b *Bound) Outputs(late Late) ([]Output, error) {
 				return nil, err
 			}
 			if !exportName.MatchString(o.ExportName) {
-				return nil, declared.Export.Refuse(badExport(o.Key))
+				return nil, declared.Export.RefuseText(badExport(o.Key))
 			}
 		}
 		outputs = append(outputs, o)

@@ -53,7 +53,7 @@ func (c *checker) walk(n *Node) error {
 		return c.found(reference{at: n, id: arg.Items[0].Text, attribute: arg.Items[1].Text, function: name})
 	case fnCondition:
 		if c.t.Conditions[arg.Text] == nil {
-			return n.Refuse("Template error: unresolved condition dependency " + arg.Text + " in Condition")
+			return n.RefuseText("Template error: unresolved condition dependency " + arg.Text + " in Condition")
 		}
 		return nil
 	case fnSub:
@@ -64,15 +64,15 @@ func (c *checker) walk(n *Node) error {
 		return c.mapping(n, arg)
 	case fnImport:
 		if dependsLate(c.t, arg) {
-			return n.Refuse(badImport)
+			return n.RefuseText(badImport)
 		}
 	case fnEquals, fnAnd, fnOr, fnNot:
 		if !c.inCondition {
-			return n.Refuse(name + " cannot be used outside of conditions") // AWS has no sentence
+			return n.RefuseText(name + " cannot be used outside of conditions") // AWS has no sentence
 		}
 	case fnContains, fnEachMemberEquals, fnEachMemberIn:
 		if !c.inCondition {
-			return n.Refuse(unsupported(name))
+			return n.RefuseText(unsupported(name))
 		}
 	}
 	return c.walk(arg)
@@ -101,7 +101,7 @@ func (c *checker) sub(n, arg *Node) error {
 	}
 	parts, ok := substitutions(text.Text)
 	if !ok {
-		return n.Refuse(badSubVar)
+		return n.RefuseText(badSubVar)
 	}
 	for _, p := range parts {
 		if !p.variable || variables.Get(p.text) != nil {
@@ -118,7 +118,7 @@ func (c *checker) sub(n, arg *Node) error {
 func (c *checker) branches(n, arg *Node) error {
 	condition := arg.Items[0].Text
 	if c.t.Conditions[condition] == nil {
-		return n.Refuse("Template error: unresolved condition dependency " + condition + " in Fn::If")
+		return n.RefuseText("Template error: unresolved condition dependency " + condition + " in Fn::If")
 	}
 	c.maybe++
 	defer func() { c.maybe-- }()
@@ -136,7 +136,7 @@ func (c *checker) branches(n, arg *Node) error {
 
 func (c *checker) mapping(n, arg *Node) error {
 	if name := arg.Items[0]; name.Kind == document.String && len(arg.Items) == 3 && c.t.Mappings[name.Text] == nil {
-		return n.Refuse(noMapping(name.Text))
+		return n.RefuseText(noMapping(name.Text))
 	}
 	return c.each(arg)
 }
@@ -154,7 +154,7 @@ func (r *Resource) named() []*Node {
 func (t *Template) check() error {
 	for _, r := range t.Resources {
 		if t.Parameters[r.LogicalID] != nil {
-			return r.node.Refuse("Template error: all resources and parameters must have unique names. Common name(s):" + list([]string{r.LogicalID}))
+			return r.node.RefuseText("Template error: all resources and parameters must have unique names. Common name(s):" + list([]string{r.LogicalID}))
 		}
 	}
 	for _, step := range []func() error{t.checkConditions, t.checkRules, t.checkResources, t.checkOutputs} {
@@ -175,7 +175,7 @@ func (t *Template) checkConditions() error {
 	var resources []reference
 	for _, m := range n.Members {
 		if !boolean(m.Value) {
-			return m.Value.Refuse(onlyConditions)
+			return m.Value.RefuseText(onlyConditions)
 		}
 		c := t.early(func(r reference) error {
 			resources = append(resources, r)
@@ -187,7 +187,7 @@ func (t *Template) checkConditions() error {
 		}
 	}
 	if resources != nil {
-		return resources[0].at.Refuse("Template format error: Unresolved dependencies " + list(distinct(resources)) + ". Cannot reference resources in the Conditions block of the template")
+		return resources[0].at.RefuseText("Template format error: Unresolved dependencies " + list(distinct(resources)) + ". Cannot reference resources in the Conditions block of the template")
 	}
 	return t.circular(n)
 }
@@ -223,7 +223,7 @@ func (t *Template) circular(n *Node) error {
 			to = arg.Items[0].Text
 		}
 		if to != "" && state[to] == under {
-			return n.Refuse("Template error: Found circular condition dependency between " + from + " and " + to)
+			return n.RefuseText("Template error: Found circular condition dependency between " + from + " and " + to)
 		}
 		if to != "" && state[to] == 0 {
 			if err := visit(to); err != nil {
@@ -262,9 +262,9 @@ func (t *Template) known(r reference, unresolved *[]reference) error {
 	}
 	switch {
 	case r.function == fnGetAtt:
-		return r.at.Refuse("Template error: instance of Fn::GetAtt references undefined resource " + r.id)
+		return r.at.RefuseText("Template error: instance of Fn::GetAtt references undefined resource " + r.id)
 	case r.attribute != "":
-		return r.at.Refuse("Template error: instance of Fn::Sub references invalid resource attribute " + r.id + "." + r.attribute)
+		return r.at.RefuseText("Template error: instance of Fn::Sub references invalid resource attribute " + r.id + "." + r.attribute)
 	}
 	*unresolved = append(*unresolved, r)
 	return nil
@@ -288,7 +288,7 @@ func unresolvedIn(block string, refs []reference) error {
 		return nil
 	}
 	ids := distinct(refs)
-	return refs[0].at.Refuse("Template format error: Unresolved resource dependencies " + list(ids) + " in the " + block + " block of the template")
+	return refs[0].at.RefuseText("Template format error: Unresolved resource dependencies " + list(ids) + " in the " + block + " block of the template")
 }
 
 func (t *Template) checkResources() error {
@@ -296,7 +296,7 @@ func (t *Template) checkResources() error {
 	c := &checker{t: t, found: func(r reference) error { return t.known(r, &unresolved) }}
 	for _, r := range t.Resources {
 		if r.Condition != "" && t.Conditions[r.Condition] == nil {
-			return r.node.Refuse("Template format error: Unresolved condition dependency " + r.Condition + " in the Resources block of the template")
+			return r.node.RefuseText("Template format error: Unresolved condition dependency " + r.Condition + " in the Resources block of the template")
 		}
 		for _, id := range r.DependsOn {
 			if t.byID[id] == nil {
@@ -317,10 +317,10 @@ func (t *Template) checkOutputs() error {
 	c := &checker{t: t, found: func(r reference) error { return t.known(r, &unresolved) }}
 	for _, o := range t.Outputs {
 		if o.Condition != "" && t.Conditions[o.Condition] == nil {
-			return o.node.Refuse("Template format error: Unresolved condition dependency " + o.Condition + " in the Outputs block of the template")
+			return o.node.RefuseText("Template format error: Unresolved condition dependency " + o.Condition + " in the Outputs block of the template")
 		}
 		if o.Value.Kind == document.List {
-			return o.Value.Refuse(badOutput)
+			return o.Value.RefuseText(badOutput)
 		}
 		if err := c.walk(o.Value); err != nil {
 			return err
@@ -412,5 +412,5 @@ func (t *Template) cycle(done map[string]bool, followers map[string][]string) er
 			}
 		}
 	}
-	return first.Refuse("Circular dependency between resources: " + list(ids))
+	return first.RefuseText("Circular dependency between resources: " + list(ids))
 }

@@ -20,21 +20,21 @@ func (e *evaluator) cidr(n, arg *Node) (any, error) {
 			return nil, err
 		}
 		if numbers[i], err = strconv.Atoi(s); err != nil {
-			return nil, n.Refuse(badCidr)
+			return nil, n.RefuseText(badCidr)
 		}
 	}
 	prefix, err := netip.ParsePrefix(block)
 	if err != nil {
-		return nil, n.Refuse("Template error: Fn::Cidr is given " + block + ", which is no CIDR block")
+		return nil, n.RefuseText("Template error: Fn::Cidr is given " + block + ", which is no CIDR block")
 	}
 	count, bits := numbers[0], numbers[1]
 	width := prefix.Addr().BitLen()
 	if count < 1 || count > 256 || bits < 1 || bits > width {
-		return nil, n.Refuse(badCidr)
+		return nil, n.RefuseText(badCidr)
 	}
 	left := width - bits - prefix.Bits()
 	if left < 0 || left < 9 && count > 1<<left {
-		return nil, n.Refuse(fmt.Sprintf("Template error: Fn::Cidr cannot cut %s into %d blocks of %d bits", block, count, bits))
+		return nil, n.RefuseText(fmt.Sprintf("Template error: Fn::Cidr cannot cut %s into %d blocks of %d bits", block, count, bits))
 	}
 	base := new(big.Int).SetBytes(prefix.Masked().Addr().AsSlice())
 	step := new(big.Int).Lsh(big.NewInt(1), uint(bits))

@@ -187,7 +187,7 @@ func (t *Template) shape(name string, n, arg *Node) error {
 		broken = unsupported(name)
 	}
 	if broken != "" {
-		return n.Refuse(broken)
+		return n.RefuseText(broken)
 	}
 	return nil
 }

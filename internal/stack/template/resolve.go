@@ -31,7 +31,7 @@ func (b *Bound) evaluator(late Late) *evaluator {
 
 func (e *evaluator) charge(n *Node, bytes int) error {
 	if e.left -= bytes; e.left < 0 {
-		return n.Refuse(fmt.Sprintf("Template error: the functions of the template make more than %d bytes", maxResolved))
+		return n.RefuseText(fmt.Sprintf("Template error: the functions of the template make more than %d bytes", maxResolved))
 	}
 	return nil
 }
@@ -122,7 +122,7 @@ func (e *evaluator) text(n *Node, broken string) (string, error) {
 	}
 	s, ok := asText(v)
 	if !ok {
-		return "", n.Refuse(broken)
+		return "", n.RefuseText(broken)
 	}
 	return s, nil
 }
@@ -185,9 +185,9 @@ func (e *evaluator) call(name string, n, arg *Node) (any, error) {
 		} else if err != nil {
 			return nil, err
 		}
-		return nil, n.Refuse(badLength)
+		return nil, n.RefuseText(badLength)
 	}
-	return nil, n.Refuse(unsupported(name))
+	return nil, n.RefuseText(unsupported(name))
 }
 
 // ref is the value of a name: of a parameter, AWS's or the template's, or of a resource.
@@ -226,7 +226,7 @@ func (e *evaluator) exists(n *Node, id string) error {
 		return unresolvedIn("Resources", []reference{{at: n, id: id}})
 	}
 	if e.late == nil {
-		return n.Refuse("Template error: " + id + " is a resource, and only parameters can be referenced here")
+		return n.RefuseText("Template error: " + id + " is a resource, and only parameters can be referenced here")
 	}
 	return nil
 }
@@ -250,7 +250,7 @@ func (e *evaluator) sub(n, arg *Node) (any, error) {
 	template, variables := subText(arg)
 	parts, ok := substitutions(template.Text)
 	if !ok {
-		return nil, n.Refuse(badSubVar)
+		return nil, n.RefuseText(badSubVar)
 	}
 	named := map[string]string{}
 	if variables != nil {
@@ -281,7 +281,7 @@ func (e *evaluator) sub(n, arg *Node) (any, error) {
 					return nil, err
 				}
 				if s, ok = asText(v); !ok {
-					return nil, n.Refuse("Template error: variable " + p.text + " in Fn::Sub expression does not resolve to a string")
+					return nil, n.RefuseText("Template error: variable " + p.text + " in Fn::Sub expression does not resolve to a string")
 				}
 			}
 		}
@@ -304,12 +304,12 @@ func (e *evaluator) join(n, arg *Node) (any, error) {
 	}
 	items, ok := v.([]any)
 	if !ok {
-		return nil, n.Refuse(badJoin)
+		return nil, n.RefuseText(badJoin)
 	}
 	parts, bytes := make([]string, len(items)), 0
 	for i, item := range items {
 		if parts[i], ok = asText(item); !ok {
-			return nil, n.Refuse(badJoin)
+			return nil, n.RefuseText(badJoin)
 		}
 		bytes += len(parts[i]) + len(delimiter)
 	}
@@ -329,7 +329,7 @@ func (e *evaluator) split(n, arg *Node) (any, error) {
 		return nil, err
 	}
 	if delimiter == "" {
-		return nil, n.Refuse(badSplit)
+		return nil, n.RefuseText(badSplit)
 	}
 	return texts(strings.Split(s, delimiter)), nil
 }
@@ -341,7 +341,7 @@ func (e *evaluator) sel(n, arg *Node) (any, error) {
 	}
 	index, err := strconv.Atoi(s)
 	if err != nil {
-		return nil, n.Refuse(badIndex)
+		return nil, n.RefuseText(badIndex)
 	}
 	v, err := e.value(arg.Items[1])
 	if err != nil {
@@ -349,10 +349,10 @@ func (e *evaluator) sel(n, arg *Node) (any, error) {
 	}
 	items, ok := v.([]any)
 	if !ok {
-		return nil, n.Refuse(badSelect)
+		return nil, n.RefuseText(badSelect)
 	}
 	if index < 0 || index >= len(items) {
-		return nil, n.Refuse("Template error: Fn::Select cannot select nonexistent value at index " + s)
+		return nil, n.RefuseText("Template error: Fn::Select cannot select nonexistent value at index " + s)
 	}
 	return items[index], nil
 }
@@ -373,9 +373,9 @@ func (e *evaluator) findInMap(n, arg *Node) (any, error) {
 	case len(arg.Items) == 4:
 		return e.value(arg.Items[3].Get("DefaultValue"))
 	case mapping == nil:
-		return nil, n.Refuse(noMapping(keys[0]))
+		return nil, n.RefuseText(noMapping(keys[0]))
 	}
-	return nil, n.Refuse("Template error: Unable to get mapping for " + strings.Join(keys[:], "::"))
+	return nil, n.RefuseText("Template error: Unable to get mapping for " + strings.Join(keys[:], "::"))
 }
 
 // dependsLate reports whether the name of an import depends on a resource, an import or
@@ -401,7 +401,7 @@ func (e *evaluator) toJSON(n, arg *Node) (any, error) {
 	switch v.(type) {
 	case map[string]any, []any:
 	default:
-		return nil, n.Refuse("Template error: every Fn::ToJsonString object must have a map or a list as its value.")
+		return nil, n.RefuseText("Template error: every Fn::ToJsonString object must have a map or a list as its value.")
 	}
 	return toJSON(v), nil
 }
@@ -419,7 +419,7 @@ func toJSON(v any) string {
 func (b *Bound) condition(n *Node, name string) (bool, error) {
 	held, ok := b.Conditions[name]
 	if !ok {
-		return false, n.Refuse("Template error: unresolved condition dependency " + name + " in Fn::If")
+		return false, n.RefuseText("Template error: unresolved condition dependency " + name + " in Fn::If")
 	}
 	return held, nil
 }
@@ -428,7 +428,7 @@ func (b *Bound) condition(n *Node, name string) (bool, error) {
 func (e *evaluator) holds(n *Node) (bool, error) {
 	name, arg := function(n, true)
 	if name == "" {
-		return false, n.Refuse(onlyConditions)
+		return false, n.RefuseText(onlyConditions)
 	}
 	if err := e.b.Template.shape(name, n, arg); err != nil {
 		return false, err
@@ -454,7 +454,7 @@ func (e *evaluator) holds(n *Node) (bool, error) {
 	case fnContains, fnEachMemberEquals, fnEachMemberIn:
 		return e.member(name, n, arg)
 	}
-	return false, n.Refuse(onlyConditions)
+	return false, n.RefuseText(onlyConditions)
 }
 
 func (e *evaluator) equal(a, b *Node) (bool, error) {

@@ -22,11 +22,11 @@ func (t *Template) readRules() error {
 		r := &Rule{Name: m.Name, condition: m.Value.Get("RuleCondition")}
 		assertions := m.Value.Get("Assertions")
 		if assertions == nil || assertions.Kind != document.List || len(assertions.Items) == 0 {
-			return m.Value.Refuse("Template format error: Every Rules member must contain Assertions.")
+			return m.Value.RefuseText("Template format error: Every Rules member must contain Assertions.")
 		}
 		for _, a := range assertions.Items {
 			if a.Get("Assert") == nil {
-				return a.Refuse("Template format error: Every Assertions member must contain an Assert object.")
+				return a.RefuseText("Template format error: Every Assertions member must contain an Assert object.")
 			}
 			r.assertions = append(r.assertions, a)
 		}
@@ -46,10 +46,10 @@ func (t *Template) checkRules() error {
 				continue
 			}
 			if !boolean(n) {
-				return n.Refuse("Template format error: Rules can only be boolean operations on parameters")
+				return n.RefuseText("Template format error: Rules can only be boolean operations on parameters")
 			}
 			c := t.early(func(r reference) error {
-				return r.at.Refuse("Template format error: Unresolved dependencies " + list([]string{r.id}) + ". Cannot reference resources in the Rules block of the template")
+				return r.at.RefuseText("Template format error: Unresolved dependencies " + list([]string{r.id}) + ". Cannot reference resources in the Rules block of the template")
 			})
 			c.inCondition = true
 			if err := c.walk(n); err != nil {
@@ -82,7 +82,7 @@ func (b *Bound) checkRules() error {
 				if description := a.Get("AssertDescription"); description != nil {
 					said = ": " + description.Text
 				}
-				return a.Refuse("Template error: Rule " + r.Name + " is not satisfied by the parameters" + said)
+				return a.RefuseText("Template error: Rule " + r.Name + " is not satisfied by the parameters" + said)
 			}
 		}
 	}
@@ -97,7 +97,7 @@ func (e *evaluator) member(name string, n, arg *Node) (bool, error) {
 	}
 	items, ok := v.([]any)
 	if !ok {
-		return false, n.Refuse("Template error: " + name + " requires a list as its first element")
+		return false, n.RefuseText("Template error: " + name + " requires a list as its first element")
 	}
 	other, err := e.value(arg.Items[1])
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"godwit.dev/godwit/internal/api/refusal"
 	"godwit.dev/godwit/internal/stack/template"
 )
 
@@ -56,7 +57,7 @@ func TestExpansionIsBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.Properties("A", made{}); err == nil || !strings.Contains(err.Error(), "more than 2097152 bytes") {
+	if _, err := b.Properties("A", made{}); err == nil || !strings.Contains(refusal.Text(err), "more than 2097152 bytes") {
 		t.Error(err)
 	}
 }
@@ -175,7 +176,7 @@ func TestNumbers(t *testing.T) {
 			}
 			got := ""
 			if _, err := template.Parse([]byte(body.String())); err != nil {
-				got = err.Error()
+				got = refusal.Text(err)
 			}
 			if got != want {
 				t.Errorf("%d %s: %q, want %q", n, section, got, want)

@@ -80,7 +80,7 @@ type Resource struct {
 }
 
 // Refuse makes an error of a resource.
-func (r *Resource) Refuse(text string) *Refusal { return r.node.Refuse(text) }
+func (r *Resource) Refuse(err error) *Refusal { return r.node.Refuse(err) }
 
 // Declared is an output declared by a template.
 type Declared struct {
@@ -133,20 +133,20 @@ func (t *Template) readHead() error {
 		}
 	}
 	if unknown != nil {
-		return t.root.Get(unknown[0]).Refuse("Invalid template property or properties " + list(unknown))
+		return t.root.Get(unknown[0]).RefuseText("Invalid template property or properties " + list(unknown))
 	}
 	if version := t.root.Get("AWSTemplateFormatVersion"); version != nil {
 		if version.Text != "2010-09-09" {
-			return version.Refuse("Template format error: " + version.Text + " is not a supported value for AWSTemplateFormatVersion.")
+			return version.RefuseText("Template format error: " + version.Text + " is not a supported value for AWSTemplateFormatVersion.")
 		}
 		t.Version = version.Text
 	}
 	if description := t.root.Get("Description"); description != nil {
 		if !description.Scalar() {
-			return description.Refuse("Template format error: Every Description member must be a string.")
+			return description.RefuseText("Template format error: Every Description member must be a string.")
 		}
 		if len(description.Text) > maxDescription {
-			return description.Refuse(fmt.Sprintf("Template format error: 'Description' length is greater than %d.", maxDescription))
+			return description.RefuseText(fmt.Sprintf("Template format error: 'Description' length is greater than %d.", maxDescription))
 		}
 		t.Description = description.Text
 	}
@@ -169,10 +169,10 @@ func (t *Template) readTransforms() error {
 			name = n.Get("Name")
 		}
 		if name == nil || name.Kind != document.String {
-			return n.Refuse("Template format error: Transform must be a String or a List.")
+			return n.RefuseText("Template format error: Transform must be a String or a List.")
 		}
 		if name.Text != LanguageExtensions && name.Text != Serverless {
-			return n.Refuse("No transform named " + name.Text + " found.")
+			return n.RefuseText("No transform named " + name.Text + " found.")
 		}
 		t.Transforms = append(t.Transforms, name.Text)
 	}
@@ -197,17 +197,17 @@ func (t *Template) readParameters() error {
 	states := 0
 	for _, m := range n.Members {
 		if !alphanumeric(m.Name) {
-			return m.Value.Refuse("Template format error: Parameter name " + m.Name + " is non alphanumeric.")
+			return m.Value.RefuseText("Template format error: Parameter name " + m.Name + " is non alphanumeric.")
 		}
 		if m.Value.Kind != document.Map {
-			return m.Value.Refuse("Template format error: Any Parameters member must be a JSON object.")
+			return m.Value.RefuseText("Template format error: Any Parameters member must be a JSON object.")
 		}
 		p, err := parameter.Read(m.Name, m.Value)
 		if err != nil {
 			return err
 		}
 		if states += p.States; states > parameter.MaxPatterns {
-			return m.Value.Refuse("Template format error: The AllowedPatterns of the parameters repeat too much.")
+			return m.Value.RefuseText("Template format error: The AllowedPatterns of the parameters repeat too much.")
 		}
 		t.Parameters[m.Name] = p
 		t.parameters = append(t.parameters, m.Name)
@@ -222,21 +222,21 @@ func (t *Template) readMappings() error {
 	}
 	for _, mapping := range n.Members {
 		if !alphanumeric(mapping.Name) {
-			return mapping.Value.Refuse("Template format error: Mappings name '" + mapping.Name + "' is non alphanumeric.")
+			return mapping.Value.RefuseText("Template format error: Mappings name '" + mapping.Name + "' is non alphanumeric.")
 		}
 		if mapping.Value.Kind != document.Map {
-			return mapping.Value.Refuse("Template format error: Every Mappings member " + mapping.Name + " must be a map")
+			return mapping.Value.RefuseText("Template format error: Every Mappings member " + mapping.Name + " must be a map")
 		}
 		for _, key := range mapping.Value.Members {
 			if key.Value.Kind != document.Map {
-				return key.Value.Refuse("Template format error: Every Mappings member " + key.Name + " must be a map")
+				return key.Value.RefuseText("Template format error: Every Mappings member " + key.Name + " must be a map")
 			}
 			for _, attribute := range key.Value.Members {
 				if !alphanumeric(attribute.Name) {
-					return attribute.Value.Refuse("Template format error: Mappings attribute name '" + attribute.Name + "' must contain only alphanumeric characters.")
+					return attribute.Value.RefuseText("Template format error: Mappings attribute name '" + attribute.Name + "' must contain only alphanumeric characters.")
 				}
 				if !scalarOrList(attribute.Value) {
-					return attribute.Value.Refuse("Template format error: Every Mappings attribute must be a String or a List.")
+					return attribute.Value.RefuseText("Template format error: Every Mappings attribute must be a String or a List.")
 				}
 			}
 		}
@@ -259,7 +259,7 @@ func (t *Template) readConditions() error {
 			continue
 		}
 		if condition.Value.Kind != document.Map {
-			return condition.Value.Refuse(onlyConditions)
+			return condition.Value.RefuseText(onlyConditions)
 		}
 		t.Conditions[condition.Name] = condition.Value
 	}
@@ -274,7 +274,7 @@ var attributes = []string{
 func (t *Template) readResources() error {
 	n := t.root.Get("Resources")
 	if n == nil || n.Kind == document.Map && len(n.Members) == 0 {
-		return n.Refuse("Template format error: At least one Resources member must be defined.")
+		return n.RefuseText("Template format error: At least one Resources member must be defined.")
 	}
 	if err := section(n, "Resources", "resources", MaxResources); err != nil {
 		return err
@@ -295,27 +295,27 @@ func (t *Template) readResources() error {
 
 func (t *Template) readResource(id string, n *Node) (*Resource, error) {
 	if !alphanumeric(id) {
-		return nil, n.Refuse("Template format error: Resource name " + id + " is non alphanumeric.")
+		return nil, n.RefuseText("Template format error: Resource name " + id + " is non alphanumeric.")
 	}
 	if len(id) > 255 {
-		return nil, n.Refuse("Template format error: Resource name " + id + " must be no longer than 255 characters.")
+		return nil, n.RefuseText("Template format error: Resource name " + id + " must be no longer than 255 characters.")
 	}
 	if n.Kind != document.Map {
-		return nil, n.Refuse("Template format error: [" + n.Path() + "] resource definition is malformed")
+		return nil, n.RefuseText("Template format error: [" + n.Path() + "] resource definition is malformed")
 	}
 	r := &Resource{LogicalID: id, Line: n.Line, node: n, Properties: n.Get("Properties"), Metadata: n.Get("Metadata")}
 	typ := n.Get("Type")
 	if typ == nil {
-		return nil, n.Refuse("Template format error: [" + n.Path() + "] Every Resources object must contain a Type member.")
+		return nil, n.RefuseText("Template format error: [" + n.Path() + "] Every Resources object must contain a Type member.")
 	}
 	if typ.Kind != document.String {
-		return nil, typ.Refuse("Template format error: [" + typ.Path() + "] Every Type member must be a string.")
+		return nil, typ.RefuseText("Template format error: [" + typ.Path() + "] Every Type member must be a string.")
 	}
 	r.Type = typ.Text
 	serverless := slices.Contains(t.Transforms, Serverless)
 	for _, m := range n.Members {
 		if !slices.Contains(attributes, m.Name) && (!serverless || m.Name != "Connectors" && m.Name != "IgnoreGlobals") {
-			return nil, m.Value.Refuse("Invalid template resource property '" + m.Name + "'")
+			return nil, m.Value.RefuseText("Invalid template resource property '" + m.Name + "'")
 		}
 	}
 	for _, name := range []string{"Properties", "Metadata", "CreationPolicy", "UpdatePolicy"} {
@@ -347,13 +347,13 @@ func dependsOn(n *Node) ([]string, error) {
 	case n.Kind == document.String:
 		return []string{n.Text}, nil
 	case n.Kind != document.List:
-		return nil, n.Refuse("Template format error: DependsOn must be a string or list of strings.")
+		return nil, n.RefuseText("Template format error: DependsOn must be a string or list of strings.")
 	}
 	var ids []string
 	seen := map[string]bool{}
 	for _, item := range n.Items {
 		if item.Kind != document.String {
-			return nil, item.Refuse("Template format error: Every DependsOn value must be a string.")
+			return nil, item.RefuseText("Template format error: Every DependsOn value must be a string.")
 		}
 		if !seen[item.Text] {
 			seen[item.Text] = true
@@ -370,14 +370,14 @@ func (t *Template) policy(n *Node, name string, r *Resource) (string, error) {
 		return "", nil
 	}
 	if n.Kind != document.String {
-		return "", n.Refuse("Template format error: Every " + name + " member must be a string.")
+		return "", n.RefuseText("Template format error: Every " + name + " member must be a string.")
 	}
 	allowed := []string{"Delete", "Retain", "Snapshot"}
 	if name == "DeletionPolicy" {
 		allowed = append(allowed, "RetainExceptOnCreate")
 	}
 	if !slices.Contains(allowed, n.Text) {
-		return "", n.Refuse("Template format error: Unrecognized " + name + " " + n.Text + " for resource " + r.LogicalID)
+		return "", n.RefuseText("Template format error: Unrecognized " + name + " " + n.Text + " for resource " + r.LogicalID)
 	}
 	return n.Text, nil
 }
@@ -392,10 +392,10 @@ func (t *Template) readOutputs() error {
 			continue
 		}
 		if !alphanumeric(m.Name) {
-			return m.Value.Refuse("Template format error: Outputs name '" + m.Name + "' is non alphanumeric.")
+			return m.Value.RefuseText("Template format error: Outputs name '" + m.Name + "' is non alphanumeric.")
 		}
 		if m.Value.Kind != document.Map || m.Value.Get("Value") == nil {
-			return m.Value.Refuse("Template format error: Every Outputs member must contain a Value object")
+			return m.Value.RefuseText("Template format error: Every Outputs member must contain a Value object")
 		}
 		o := &Declared{Key: m.Name, Value: m.Value.Get("Value"), node: m.Value}
 		for _, field := range m.Value.Members {
@@ -410,10 +410,10 @@ func (t *Template) readOutputs() error {
 				if name, value := field.Value.Only(); name == "Name" && (value.Kind == document.String || value.Kind == document.Map) {
 					o.Export = value
 				} else {
-					err = field.Value.Refuse(badExport(m.Name))
+					err = field.Value.RefuseText(badExport(m.Name))
 				}
 			default:
-				err = field.Value.Refuse("Invalid template output property '" + field.Name + "'")
+				err = field.Value.RefuseText("Invalid template output property '" + field.Name + "'")
 			}
 			if err != nil {
 				return err
@@ -434,17 +434,17 @@ func section(n *Node, name, what string, limit int) error {
 		return nil
 	}
 	if n.Kind != document.Map {
-		return n.Refuse("Template format error: [/" + name + "] '" + name + "' must be an object.")
+		return n.RefuseText("Template format error: [/" + name + "] '" + name + "' must be an object.")
 	}
 	if limit > 0 && len(n.Members) > limit {
-		return n.Refuse(fmt.Sprintf("Template format error: Number of %s, %d, is greater than maximum allowed, %d", what, len(n.Members), limit))
+		return n.RefuseText(fmt.Sprintf("Template format error: Number of %s, %d, is greater than maximum allowed, %d", what, len(n.Members), limit))
 	}
 	return nil
 }
 
 func ofMap(n *Node) error {
 	if n != nil && n.Kind != document.Map {
-		return n.Refuse("Template format error: [" + n.Path() + "] must be an object.")
+		return n.RefuseText("Template format error: [" + n.Path() + "] must be an object.")
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
+	"godwit.dev/godwit/internal/api/refusal"
 	"godwit.dev/godwit/internal/stack/template"
 )
 
@@ -46,9 +47,9 @@ func inputs() template.Inputs {
 // said is a refusal with the place that it is about.
 func said(err error) string {
 	if r, ok := errors.AsType[*template.Refusal](err); ok {
-		return r.Located() + "\n"
+		return refusal.Located(r) + "\n"
 	}
-	return "error: " + err.Error() + "\n"
+	return "error: " + refusal.Text(err) + "\n"
 }
 
 // The files in testdata are cases. Input is a template; lines of it that start with > give

@@ -4,7 +4,6 @@ package parameter
 
 import (
 	"errors"
-	"fmt"
 	"math/big"
 	"regexp"
 	"slices"
@@ -46,10 +45,10 @@ func Read(name string, n *document.Node) (*Parameter, error) {
 	p := &Parameter{Name: name}
 	typ := n.Get("Type")
 	if typ == nil {
-		return nil, n.RefuseText("Template format error: Every Parameters object must contain a Type member.")
+		return nil, n.Refuse(ErrNoType)
 	}
 	if !types.MatchString(typ.Text) {
-		return nil, typ.RefuseText("Template format error: Unrecognized parameter type: " + typ.Text)
+		return nil, typ.Refuse(ErrType.With(typ.Text))
 	}
 	p.Type = typ.Text
 	var unknown []string
@@ -59,7 +58,7 @@ func Read(name string, n *document.Node) (*Parameter, error) {
 		case "Type":
 		case "Default":
 			if !v.Scalar() {
-				return nil, v.RefuseText("Template format error: Every Default member must be a string.")
+				return nil, v.Refuse(document.ErrNoText.With(m.Name))
 			}
 			p.Default = &v.Text
 		case "Description":
@@ -91,31 +90,30 @@ func Read(name string, n *document.Node) (*Parameter, error) {
 		}
 	}
 	if unknown != nil {
-		return nil, n.Get(unknown[0]).RefuseText("Invalid template parameter property '" + unknown[0] + "'")
+		return nil, n.Get(unknown[0]).Refuse(ErrProperty.With(unknown[0]))
 	}
 	if p.minLength != nil && p.maxLength != nil && *p.minLength > *p.maxLength {
-		return nil, n.RefuseText("Template error: Parameter '" + name + "' MinLength must be less than MaxLength.")
+		return nil, n.Refuse(ErrLengths.With(name))
 	}
 	if p.minValue != nil && p.maxValue != nil && p.minValue.Cmp(p.maxValue) > 0 {
-		return nil, n.RefuseText("Template error: Parameter '" + name + "' MinValue must be less than MaxValue.")
+		return nil, n.Refuse(ErrBounds.With(name))
 	}
 	return p, nil
 }
 
 func (p *Parameter) readPattern(n *document.Node) error {
 	if !n.Scalar() {
-		return n.RefuseText("Template format error: Every AllowedPattern member must be a string.")
+		return n.Refuse(document.ErrNoText.With("AllowedPattern"))
 	}
-	wrong := "Template error: Parameter '" + p.Name + "' AllowedPattern must be a valid regular expression."
 	if len(n.Text) > maxValue {
-		return n.RefuseText(wrong)
+		return n.Refuse(ErrNoPattern.With(p.Name))
 	}
 	pattern, states, err := Pattern(`\A(?:` + n.Text + `)\z`)
 	switch {
 	case errors.Is(err, ErrPattern):
-		return n.RefuseText("Template error: Parameter '" + p.Name + "' AllowedPattern repeats too much.")
+		return n.Refuse(ErrRepetitions.With(p.Name))
 	case err != nil:
-		return n.RefuseText(wrong)
+		return n.Refuse(ErrNoPattern.With(p.Name))
 	}
 	p.AllowedPattern, p.pattern, p.States = n.Text, pattern, states
 	return nil
@@ -123,11 +121,11 @@ func (p *Parameter) readPattern(n *document.Node) error {
 
 func (p *Parameter) readAllowed(n *document.Node) error {
 	if n.Kind != document.List {
-		return n.RefuseText("Template format error: Every AllowedValues member must be a list.")
+		return n.Refuse(ErrAllowedValues)
 	}
 	for _, item := range n.Items {
 		if !item.Scalar() {
-			return item.RefuseText("Template format error: Every AllowedValues value must be a string.")
+			return item.Refuse(ErrAllowedValue)
 		}
 		p.AllowedValues = append(p.AllowedValues, item.Text)
 	}
@@ -136,22 +134,22 @@ func (p *Parameter) readAllowed(n *document.Node) error {
 
 func (p *Parameter) length(name string, n *document.Node) (*int, error) {
 	if p.Type == "Number" || p.IsList() {
-		return nil, n.RefuseText("Template error: Parameter '" + p.Name + "' " + name + " must be on a parameter of type String")
+		return nil, n.Refuse(ErrNotString.With(p.Name, name))
 	}
 	v, err := strconv.Atoi(n.Text)
 	if err != nil || v < 0 {
-		return nil, n.RefuseText("Template format error: Every " + name + " member must be a non-negative integer.")
+		return nil, n.Refuse(ErrLength.With(name))
 	}
 	return &v, nil
 }
 
 func (p *Parameter) bound(name string, n *document.Node) (*big.Rat, error) {
 	if p.Type != "Number" && p.Type != "List<Number>" {
-		return nil, n.RefuseText("Template error: Parameter '" + p.Name + "' " + name + " must be on a parameter of type Number")
+		return nil, n.Refuse(ErrNotNumber.With(p.Name, name))
 	}
 	v, ok := number(n.Text)
 	if !ok {
-		return nil, n.RefuseText("Template format error: Every " + name + " member must be a number.")
+		return nil, n.Refuse(ErrBound.With(name))
 	}
 	return v, nil
 }
@@ -178,48 +176,48 @@ func (p *Parameter) InStore() bool { return strings.HasPrefix(p.Type, ssmValue) 
 // Check refuses an invalid value, with a *[document.Refusal].
 func (p *Parameter) Check(value string) error {
 	if len(value) > maxValue {
-		return refusal("Parameter '" + p.Name + "' must contain at most " + strconv.Itoa(maxValue) + " characters")
+		return &document.Refusal{Err: ErrTooLong.With(p.Name, maxValue)}
 	}
 	values := []string{value}
 	if p.IsList() && !p.InStore() {
 		values = Split(value)
 	}
 	for _, v := range values {
-		if broken := p.broken(v); broken != "" {
+		if broken := p.broken(v); broken != nil {
 			if p.ConstraintDescription != "" {
-				return refusal("Parameter " + p.Name + " failed to satisfy constraint: " + p.ConstraintDescription)
+				broken = ErrConstraint.With(p.Name, p.ConstraintDescription)
 			}
-			return refusal("Parameter '" + p.Name + "' " + broken)
+			return &document.Refusal{Err: broken}
 		}
 	}
 	return nil
 }
 
 // broken is the constraint that a value violates.
-func (p *Parameter) broken(v string) string {
+func (p *Parameter) broken(v string) error {
 	n := utf8.RuneCountInString(v)
 	switch {
 	case len(p.AllowedValues) > 0 && !slices.Contains(p.AllowedValues, v):
-		return "must be one of AllowedValues"
+		return ErrNotAllowed.With(p.Name)
 	case p.minLength != nil && n < *p.minLength:
-		return fmt.Sprintf("must contain at least %d characters", *p.minLength)
+		return ErrTooShort.With(p.Name, *p.minLength)
 	case p.maxLength != nil && n > *p.maxLength:
-		return fmt.Sprintf("must contain at most %d characters", *p.maxLength)
+		return ErrTooLong.With(p.Name, *p.maxLength)
 	case p.pattern != nil && !p.pattern.MatchString(v):
-		return "must match pattern " + p.AllowedPattern
+		return ErrNoMatch.With(p.Name, p.AllowedPattern)
 	case p.Type != "Number" && p.Type != "List<Number>":
-		return ""
+		return nil
 	}
 	f, ok := number(v)
 	switch {
 	case !ok:
-		return "must be a number"
+		return ErrNoNumber.With(p.Name)
 	case p.minValue != nil && f.Cmp(p.minValue) < 0:
-		return "must be a number not less than " + p.low
+		return ErrTooLow.With(p.Name, p.low)
 	case p.maxValue != nil && f.Cmp(p.maxValue) > 0:
-		return "must be a number not greater than " + p.high
+		return ErrTooHigh.With(p.Name, p.high)
 	}
-	return ""
+	return nil
 }
 
 // Split are the elements of a list value.
@@ -230,5 +228,3 @@ func Split(s string) []string {
 	}
 	return parts
 }
-
-func refusal(text string) *document.Refusal { return &document.Refusal{Text: text} }

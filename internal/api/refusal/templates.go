@@ -7,6 +7,7 @@ import (
 
 	"godwit.dev/godwit/internal/stack/document"
 	"godwit.dev/godwit/internal/stack/parameter"
+	"godwit.dev/godwit/internal/stack/template"
 )
 
 // malformed begins what is said of a template's form, and wrong of what it means.
@@ -51,6 +52,64 @@ var ofTemplates = sentences{
 	parameter.ErrNoNumber:   "Parameter '%s' must be a number",
 	parameter.ErrTooLow:     "Parameter '%s' must be a number not less than %s",
 	parameter.ErrTooHigh:    "Parameter '%s' must be a number not greater than %s",
+
+	template.ErrSections:             "Invalid template property or properties %s",
+	template.ErrVersion:              malformed + "%s is not a supported value for AWSTemplateFormatVersion.",
+	template.ErrDescription:          malformed + "'Description' length is greater than %d.",
+	template.ErrTransforms:           malformed + "Transform must be a String or a List.",
+	template.ErrNoTransform:          "No transform named %s found.",
+	template.ErrSection:              malformed + "[/%s] '%s' must be an object.",
+	template.ErrTooMany:              malformed + "Number of %s, %d, is greater than maximum allowed, %d",
+	template.ErrNoMap:                malformed + "[%s] must be an object.",
+	template.ErrParameterName:        malformed + "Parameter name %s is non alphanumeric.",
+	template.ErrParameter:            malformed + "Any Parameters member must be a JSON object.",
+	template.ErrRepetitions:          malformed + "The AllowedPatterns of the parameters repeat too much.",
+	template.ErrMappingName:          malformed + "Mappings name '%s' is non alphanumeric.",
+	template.ErrMapping:              malformed + "Every Mappings member %s must be a map",
+	template.ErrMappingAttributeName: malformed + "Mappings attribute name '%s' must contain only alphanumeric characters.",
+	template.ErrMappingAttribute:     malformed + "Every Mappings attribute must be a String or a List.",
+	template.ErrConditions:           malformed + "Conditions can only be boolean operations on parameters and other conditions",
+	template.ErrNoResources:          malformed + "At least one Resources member must be defined.",
+	template.ErrResourceName:         malformed + "Resource name %s is non alphanumeric.",
+	template.ErrResourceNameLength:   malformed + "Resource name %s must be no longer than %d characters.",
+	template.ErrResource:             malformed + "[%s] resource definition is malformed",
+	template.ErrNoType:               malformed + "[%s] Every Resources object must contain a Type member.",
+	template.ErrTypeText:             malformed + "[%s] Every Type member must be a string.",
+	template.ErrTypes:                malformed + "Unrecognized resource types: %s",
+	template.ErrResourceProperty:     "Invalid template resource property '%s'",
+	template.ErrDependsOn:            malformed + "DependsOn must be a string or list of strings.",
+	template.ErrDependency:           malformed + "Every DependsOn value must be a string.",
+	template.ErrPolicy:               malformed + "Unrecognized %s %s for resource %s",
+	template.ErrOutputName:           malformed + "Outputs name '%s' is non alphanumeric.",
+	template.ErrOutput:               malformed + "Every Outputs member must contain a Value object",
+	template.ErrOutputProperty:       "Invalid template output property '%s'",
+	template.ErrOutputText:           malformed + "The Value field of every Outputs member must evaluate to a String.",
+	template.ErrExport:               malformed + "Output %s is malformed. The Name field of every Export member must be specified and consist only of alphanumeric characters, colons, or hyphens.",
+	template.ErrNoAssertions:         malformed + "Every Rules member must contain Assertions.",
+	template.ErrNoAssert:             malformed + "Every Assertions member must contain an Assert object.",
+	template.ErrRuleValue:            malformed + "Rules can only be boolean operations on parameters",
+
+	template.ErrNamesTwice:          wrong + "all resources and parameters must have unique names. Common name(s):%s",
+	template.ErrUnresolved:          malformed + "Unresolved resource dependencies %s in the %s block of the template",
+	template.ErrTooEarly:            malformed + "Unresolved dependencies %s. Cannot reference resources in the %s block of the template",
+	template.ErrNotParameter:        wrong + "%s is a resource, and only parameters can be referenced here",
+	template.ErrNoResource:          wrong + "instance of Fn::GetAtt references undefined resource %s",
+	template.ErrAttribute:           wrong + "resource %s does not support attribute type %s in Fn::GetAtt",
+	template.ErrSubAttribute:        wrong + "instance of Fn::Sub references invalid resource attribute %s.%s",
+	template.ErrNoCondition:         wrong + "unresolved condition dependency %s in %s",
+	template.ErrUnresolvedCondition: malformed + "Unresolved condition dependency %s in the %s block of the template",
+	template.ErrCircularConditions:  wrong + "Found circular condition dependency between %s and %s",
+	template.ErrCircular:            "Circular dependency between resources: %s",
+	template.ErrNoMapping:           wrong + "Mapping named '%s' is not present in the 'Mappings' section of template.",
+	template.ErrNoMappingKey:        wrong + "Unable to get mapping for %s::%s::%s",
+
+	template.ErrNoPrevious:   "Invalid input for parameter key %s. Cannot specify usePreviousValue as true for a parameter key not in the previous template",
+	template.ErrNoParameters: "Parameters: %s do not exist in the template",
+	template.ErrNoValues:     "Parameters: %s must have values",
+	template.ErrNotStored:    "Unable to fetch parameters %s from parameter store for this account.",
+	template.ErrDynamic:      "Dynamic references to %s cannot be resolved: %s",
+	template.ErrRule:         wrong + "Rule %s is not satisfied by the parameters",
+	template.ErrRuleSays:     wrong + "Rule %s is not satisfied by the parameters: %s",
 }
 
 // Located is the message of an error, with its position if it is one of a template that has one.

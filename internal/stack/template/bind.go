@@ -118,12 +118,12 @@ func (b *Bound) bindParameters() error {
 		case b.Template.Parameters[name] == nil:
 			unknown = append(unknown, name)
 		case !before:
-			return refusal("Invalid input for parameter key " + name + ". Cannot specify usePreviousValue as true for a parameter key not in the previous template")
+			return &Refusal{Err: ErrNoPrevious.With(name)}
 		}
 	}
 	if unknown != nil {
 		slices.Sort(unknown)
-		return refusal("Parameters: " + list(slices.Compact(unknown)) + " do not exist in the template")
+		return &Refusal{Err: ErrNoParameters.With(list(slices.Compact(unknown)))}
 	}
 	for _, p := range b.Template.ParameterList() {
 		v := Value{NoEcho: p.NoEcho, InStore: p.InStore(), list: p.IsList()}
@@ -150,16 +150,12 @@ func (b *Bound) bindParameters() error {
 		b.Parameters[p.Name] = v
 	}
 	if missing != nil {
-		return refusal("Parameters: " + list(missing) + " must have values")
+		return &Refusal{Err: ErrNoValues.With(list(missing))}
 	}
 	if notInStore != nil {
-		return refusal(notFetched(notInStore))
+		return &Refusal{Err: ErrNotStored.With(list(notInStore))}
 	}
 	return nil
-}
-
-func notFetched(names []string) string {
-	return "Unable to fetch parameters " + list(names) + " from parameter store for this account."
 }
 
 func (in *Inputs) stored(name string) (string, bool) {
@@ -193,7 +189,7 @@ func (b *Bound) decide(name string) (bool, error) {
 	}
 	n := b.Template.Conditions[name]
 	if n == nil {
-		return false, refusal("Template error: unresolved condition dependency " + name + " in Condition")
+		return false, &Refusal{Err: ErrNoCondition.With(name, fnCondition)}
 	}
 	held, err := b.early.holds(n)
 	if err == nil {
@@ -282,7 +278,7 @@ func (b *Bound) Properties(id string, late Late) (map[string]any, error) {
 		if v == (nothing{}) {
 			return map[string]any{}, nil
 		}
-		return nil, r.Properties.RefuseText("Template format error: [" + r.Properties.Path() + "] must be an object.")
+		return nil, r.Properties.Refuse(ErrNoMap.With(r.Properties.Path()))
 	}
 	return m, nil
 }
@@ -309,9 +305,9 @@ func (e *evaluator) dynamic(n *Node, v any) (any, error) {
 			switch {
 			case err != nil:
 			case m[1] != "ssm":
-				err = n.RefuseText("Dynamic references to " + m[1] + " cannot be resolved: " + found)
+				err = n.Refuse(ErrDynamic.With(m[1], found))
 			case !ok:
-				err = n.RefuseText(notFetched([]string{m[2]}))
+				err = n.Refuse(ErrNotStored.With(list([]string{m[2]})))
 			default:
 				err = e.charge(n, len(value))
 			}
@@ -359,15 +355,15 @@ func (b *Bound) Outputs(late Late) ([]Output, error) {
 	for _, declared := range b.outputs() {
 		o := Output{Key: declared.Key, Description: declared.Description}
 		var err error
-		if o.Value, err = e.text(declared.Value, badOutput); err != nil {
+		if o.Value, err = e.text(declared.Value, ErrOutputText); err != nil {
 			return nil, err
 		}
 		if declared.Export != nil {
-			if o.ExportName, err = e.text(declared.Export, badExport(o.Key)); err != nil {
+			if o.ExportName, err = e.text(declared.Export, ErrExport.With(o.Key)); err != nil {
 				return nil, err
 			}
 			if !exportName.MatchString(o.ExportName) {
-				return nil, declared.Export.RefuseText(badExport(o.Key))
+				return nil, declared.Export.Refuse(ErrExport.With(o.Key))
 			}
 		}
 		outputs = append(outputs, o)
@@ -385,7 +381,7 @@ func (b *Bound) Imports() ([]string, error) {
 		}
 		switch name, arg := function(n, false); name {
 		case fnImport:
-			export, err := b.early.text(arg, badImport)
+			export, err := b.early.text(arg, ErrImport)
 			if err == nil && !slices.Contains(names, export) {
 				names = append(names, export)
 			}

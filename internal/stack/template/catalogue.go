@@ -33,7 +33,7 @@ func (t *Template) Check(cat Catalogue) error {
 		}
 	}
 	if unknown != nil {
-		return first.RefuseText("Template format error: Unrecognized resource types: " + list(unknown))
+		return first.Refuse(ErrTypes.With(list(unknown)))
 	}
 	c := &checker{t: t, found: func(r reference) error { return t.gives(cat, r) }}
 	for _, r := range t.Resources {
@@ -60,9 +60,9 @@ func (t *Template) gives(cat Catalogue, r reference) error {
 		return nil
 	}
 	if r.function == fnSub {
-		return r.at.RefuseText("Template error: instance of Fn::Sub references invalid resource attribute " + r.id + "." + r.attribute)
+		return r.at.Refuse(ErrSubAttribute.With(r.id, r.attribute))
 	}
-	return r.at.RefuseText("Template error: resource " + r.id + " does not support attribute type " + r.attribute + " in Fn::GetAtt")
+	return r.at.Refuse(ErrAttribute.With(r.id, r.attribute))
 }
 
 // checker checks the parts of a template that remain under the conditions.

@@ -53,7 +53,7 @@ func (c *checker) walk(n *Node) error {
 		return c.found(reference{at: n, id: arg.Items[0].Text, attribute: arg.Items[1].Text, function: name})
 	case fnCondition:
 		if c.t.Conditions[arg.Text] == nil {
-			return n.RefuseText("Template error: unresolved condition dependency " + arg.Text + " in Condition")
+			return n.Refuse(ErrNoCondition.With(arg.Text, fnCondition))
 		}
 		return nil
 	case fnSub:
@@ -64,15 +64,15 @@ func (c *checker) walk(n *Node) error {
 		return c.mapping(n, arg)
 	case fnImport:
 		if dependsLate(c.t, arg) {
-			return n.RefuseText(badImport)
+			return n.Refuse(ErrImport)
 		}
 	case fnEquals, fnAnd, fnOr, fnNot:
 		if !c.inCondition {
-			return n.RefuseText(name + " cannot be used outside of conditions") // AWS has no sentence
+			return n.Refuse(ErrOutside.With(name))
 		}
 	case fnContains, fnEachMemberEquals, fnEachMemberIn:
 		if !c.inCondition {
-			return n.RefuseText(unsupported(name))
+			return n.Refuse(ErrFunction.With(name))
 		}
 	}
 	return c.walk(arg)
@@ -101,7 +101,7 @@ func (c *checker) sub(n, arg *Node) error {
 	}
 	parts, ok := substitutions(text.Text)
 	if !ok {
-		return n.RefuseText(badSubVar)
+		return n.Refuse(ErrSubVariable)
 	}
 	for _, p := range parts {
 		if !p.variable || variables.Get(p.text) != nil {
@@ -118,7 +118,7 @@ func (c *checker) sub(n, arg *Node) error {
 func (c *checker) branches(n, arg *Node) error {
 	condition := arg.Items[0].Text
 	if c.t.Conditions[condition] == nil {
-		return n.RefuseText("Template error: unresolved condition dependency " + condition + " in Fn::If")
+		return n.Refuse(ErrNoCondition.With(condition, fnIf))
 	}
 	c.maybe++
 	defer func() { c.maybe-- }()
@@ -136,13 +136,9 @@ func (c *checker) branches(n, arg *Node) error {
 
 func (c *checker) mapping(n, arg *Node) error {
 	if name := arg.Items[0]; name.Kind == document.String && len(arg.Items) == 3 && c.t.Mappings[name.Text] == nil {
-		return n.RefuseText(noMapping(name.Text))
+		return n.Refuse(ErrNoMapping.With(name.Text))
 	}
 	return c.each(arg)
-}
-
-func noMapping(name string) string {
-	return "Template error: Mapping named '" + name + "' is not present in the 'Mappings' section of template."
 }
 
 // named are the parts of a resource that may have functions.
@@ -154,7 +150,7 @@ func (r *Resource) named() []*Node {
 func (t *Template) check() error {
 	for _, r := range t.Resources {
 		if t.Parameters[r.LogicalID] != nil {
-			return r.node.RefuseText("Template error: all resources and parameters must have unique names. Common name(s):" + list([]string{r.LogicalID}))
+			return r.node.Refuse(ErrNamesTwice.With(list([]string{r.LogicalID})))
 		}
 	}
 	for _, step := range []func() error{t.checkConditions, t.checkRules, t.checkResources, t.checkOutputs} {
@@ -175,7 +171,7 @@ func (t *Template) checkConditions() error {
 	var resources []reference
 	for _, m := range n.Members {
 		if !boolean(m.Value) {
-			return m.Value.RefuseText(onlyConditions)
+			return m.Value.Refuse(ErrConditions)
 		}
 		c := t.early(func(r reference) error {
 			resources = append(resources, r)
@@ -187,7 +183,7 @@ func (t *Template) checkConditions() error {
 		}
 	}
 	if resources != nil {
-		return resources[0].at.RefuseText("Template format error: Unresolved dependencies " + list(distinct(resources)) + ". Cannot reference resources in the Conditions block of the template")
+		return resources[0].at.Refuse(ErrTooEarly.With(list(distinct(resources)), "Conditions"))
 	}
 	return t.circular(n)
 }
@@ -223,7 +219,7 @@ func (t *Template) circular(n *Node) error {
 			to = arg.Items[0].Text
 		}
 		if to != "" && state[to] == under {
-			return n.RefuseText("Template error: Found circular condition dependency between " + from + " and " + to)
+			return n.Refuse(ErrCircularConditions.With(from, to))
 		}
 		if to != "" && state[to] == 0 {
 			if err := visit(to); err != nil {
@@ -262,9 +258,9 @@ func (t *Template) known(r reference, unresolved *[]reference) error {
 	}
 	switch {
 	case r.function == fnGetAtt:
-		return r.at.RefuseText("Template error: instance of Fn::GetAtt references undefined resource " + r.id)
+		return r.at.Refuse(ErrNoResource.With(r.id))
 	case r.attribute != "":
-		return r.at.RefuseText("Template error: instance of Fn::Sub references invalid resource attribute " + r.id + "." + r.attribute)
+		return r.at.Refuse(ErrSubAttribute.With(r.id, r.attribute))
 	}
 	*unresolved = append(*unresolved, r)
 	return nil
@@ -288,7 +284,7 @@ func unresolvedIn(block string, refs []reference) error {
 		return nil
 	}
 	ids := distinct(refs)
-	return refs[0].at.RefuseText("Template format error: Unresolved resource dependencies " + list(ids) + " in the " + block + " block of the template")
+	return refs[0].at.Refuse(ErrUnresolved.With(list(ids), block))
 }
 
 func (t *Template) checkResources() error {
@@ -296,7 +292,7 @@ func (t *Template) checkResources() error {
 	c := &checker{t: t, found: func(r reference) error { return t.known(r, &unresolved) }}
 	for _, r := range t.Resources {
 		if r.Condition != "" && t.Conditions[r.Condition] == nil {
-			return r.node.RefuseText("Template format error: Unresolved condition dependency " + r.Condition + " in the Resources block of the template")
+			return r.node.Refuse(ErrUnresolvedCondition.With(r.Condition, "Resources"))
 		}
 		for _, id := range r.DependsOn {
 			if t.byID[id] == nil {
@@ -317,10 +313,10 @@ func (t *Template) checkOutputs() error {
 	c := &checker{t: t, found: func(r reference) error { return t.known(r, &unresolved) }}
 	for _, o := range t.Outputs {
 		if o.Condition != "" && t.Conditions[o.Condition] == nil {
-			return o.node.RefuseText("Template format error: Unresolved condition dependency " + o.Condition + " in the Outputs block of the template")
+			return o.node.Refuse(ErrUnresolvedCondition.With(o.Condition, "Outputs"))
 		}
 		if o.Value.Kind == document.List {
-			return o.Value.RefuseText(badOutput)
+			return o.Value.Refuse(ErrOutputText)
 		}
 		if err := c.walk(o.Value); err != nil {
 			return err
@@ -331,8 +327,6 @@ func (t *Template) checkOutputs() error {
 	}
 	return unresolvedIn("Outputs", unresolved)
 }
-
-const badOutput = "Template format error: The Value field of every Outputs member must evaluate to a String."
 
 // certain are the dependencies of a resource under all conditions.
 func (t *Template) certain(id string) []string {
@@ -412,5 +406,5 @@ func (t *Template) cycle(done map[string]bool, followers map[string][]string) er
 			}
 		}
 	}
-	return first.RefuseText("Circular dependency between resources: " + list(ids))
+	return first.Refuse(ErrCircular.With(list(ids)))
 }

@@ -3,7 +3,6 @@ package template
 import (
 	"encoding/base64"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -31,7 +30,7 @@ func (b *Bound) evaluator(late Late) *evaluator {
 
 func (e *evaluator) charge(n *Node, bytes int) error {
 	if e.left -= bytes; e.left < 0 {
-		return n.RefuseText(fmt.Sprintf("Template error: the functions of the template make more than %d bytes", maxResolved))
+		return n.Refuse(ErrTooMuch.With(maxResolved))
 	}
 	return nil
 }
@@ -114,15 +113,15 @@ func asText(v any) (string, bool) {
 	return "", false
 }
 
-// text resolves a node that must be a scalar.
-func (e *evaluator) text(n *Node, broken string) (string, error) {
+// text resolves a node that must be a scalar; broken says what is wrong if it is none.
+func (e *evaluator) text(n *Node, broken error) (string, error) {
 	v, err := e.value(n)
 	if err != nil {
 		return "", err
 	}
 	s, ok := asText(v)
 	if !ok {
-		return "", n.RefuseText(broken)
+		return "", n.Refuse(broken)
 	}
 	return s, nil
 }
@@ -135,7 +134,7 @@ func (e *evaluator) call(name string, n, arg *Node) (any, error) {
 	case fnRef:
 		return e.ref(n, arg.Text)
 	case fnGetAtt:
-		attribute, err := e.text(arg.Items[1], badGetAtt)
+		attribute, err := e.text(arg.Items[1], ErrGetAtt)
 		if err != nil {
 			return nil, err
 		}
@@ -160,16 +159,16 @@ func (e *evaluator) call(name string, n, arg *Node) (any, error) {
 	case fnFindInMap:
 		return e.findInMap(n, arg)
 	case fnImport:
-		export, err := e.text(arg, badImport)
+		export, err := e.text(arg, ErrImport)
 		if err != nil || e.late == nil {
 			return nil, err
 		}
 		return e.late.Import(export)
 	case fnBase64:
-		s, err := e.text(arg, badBase64)
+		s, err := e.text(arg, ErrBase64)
 		return base64.StdEncoding.EncodeToString([]byte(s)), err
 	case fnGetAZs:
-		region, err := e.text(arg, badZones)
+		region, err := e.text(arg, ErrGetAZs)
 		if region == "" {
 			region = e.b.inputs.Region
 		}
@@ -185,9 +184,9 @@ func (e *evaluator) call(name string, n, arg *Node) (any, error) {
 		} else if err != nil {
 			return nil, err
 		}
-		return nil, n.RefuseText(badLength)
+		return nil, n.Refuse(ErrLength)
 	}
-	return nil, n.RefuseText(unsupported(name))
+	return nil, n.Refuse(ErrFunction.With(name))
 }
 
 // ref is the value of a name: of a parameter, AWS's or the template's, or of a resource.
@@ -226,7 +225,7 @@ func (e *evaluator) exists(n *Node, id string) error {
 		return unresolvedIn("Resources", []reference{{at: n, id: id}})
 	}
 	if e.late == nil {
-		return n.RefuseText("Template error: " + id + " is a resource, and only parameters can be referenced here")
+		return n.Refuse(ErrNotParameter.With(id))
 	}
 	return nil
 }
@@ -250,12 +249,12 @@ func (e *evaluator) sub(n, arg *Node) (any, error) {
 	template, variables := subText(arg)
 	parts, ok := substitutions(template.Text)
 	if !ok {
-		return nil, n.RefuseText(badSubVar)
+		return nil, n.Refuse(ErrSubVariable)
 	}
 	named := map[string]string{}
 	if variables != nil {
 		for _, m := range variables.Members {
-			s, err := e.text(m.Value, "Template error: every value of the context object of every Fn::Sub object must be a string or a function that returns a string")
+			s, err := e.text(m.Value, ErrSubValue)
 			if err != nil {
 				return nil, err
 			}
@@ -281,7 +280,7 @@ func (e *evaluator) sub(n, arg *Node) (any, error) {
 					return nil, err
 				}
 				if s, ok = asText(v); !ok {
-					return nil, n.RefuseText("Template error: variable " + p.text + " in Fn::Sub expression does not resolve to a string")
+					return nil, n.Refuse(ErrSubText.With(p.text))
 				}
 			}
 		}
@@ -294,7 +293,7 @@ func (e *evaluator) sub(n, arg *Node) (any, error) {
 }
 
 func (e *evaluator) join(n, arg *Node) (any, error) {
-	delimiter, err := e.text(arg.Items[0], badJoin)
+	delimiter, err := e.text(arg.Items[0], ErrJoin)
 	if err != nil {
 		return nil, err
 	}
@@ -304,12 +303,12 @@ func (e *evaluator) join(n, arg *Node) (any, error) {
 	}
 	items, ok := v.([]any)
 	if !ok {
-		return nil, n.RefuseText(badJoin)
+		return nil, n.Refuse(ErrJoin)
 	}
 	parts, bytes := make([]string, len(items)), 0
 	for i, item := range items {
 		if parts[i], ok = asText(item); !ok {
-			return nil, n.RefuseText(badJoin)
+			return nil, n.Refuse(ErrJoin)
 		}
 		bytes += len(parts[i]) + len(delimiter)
 	}
@@ -320,28 +319,28 @@ func (e *evaluator) join(n, arg *Node) (any, error) {
 }
 
 func (e *evaluator) split(n, arg *Node) (any, error) {
-	delimiter, err := e.text(arg.Items[0], badSplit)
+	delimiter, err := e.text(arg.Items[0], ErrSplit)
 	if err != nil {
 		return nil, err
 	}
-	s, err := e.text(arg.Items[1], badSplit)
+	s, err := e.text(arg.Items[1], ErrSplit)
 	if err != nil {
 		return nil, err
 	}
 	if delimiter == "" {
-		return nil, n.RefuseText(badSplit)
+		return nil, n.Refuse(ErrSplit)
 	}
 	return texts(strings.Split(s, delimiter)), nil
 }
 
 func (e *evaluator) sel(n, arg *Node) (any, error) {
-	s, err := e.text(arg.Items[0], badIndex)
+	s, err := e.text(arg.Items[0], ErrIndex)
 	if err != nil {
 		return nil, err
 	}
 	index, err := strconv.Atoi(s)
 	if err != nil {
-		return nil, n.RefuseText(badIndex)
+		return nil, n.Refuse(ErrIndex)
 	}
 	v, err := e.value(arg.Items[1])
 	if err != nil {
@@ -349,10 +348,10 @@ func (e *evaluator) sel(n, arg *Node) (any, error) {
 	}
 	items, ok := v.([]any)
 	if !ok {
-		return nil, n.RefuseText(badSelect)
+		return nil, n.Refuse(ErrSelect)
 	}
 	if index < 0 || index >= len(items) {
-		return nil, n.RefuseText("Template error: Fn::Select cannot select nonexistent value at index " + s)
+		return nil, n.Refuse(ErrNoElement.With(s))
 	}
 	return items[index], nil
 }
@@ -361,7 +360,7 @@ func (e *evaluator) findInMap(n, arg *Node) (any, error) {
 	var keys [3]string
 	for i := range keys {
 		var err error
-		if keys[i], err = e.text(arg.Items[i], badFind); err != nil {
+		if keys[i], err = e.text(arg.Items[i], ErrFindInMap); err != nil {
 			return nil, err
 		}
 	}
@@ -373,15 +372,15 @@ func (e *evaluator) findInMap(n, arg *Node) (any, error) {
 	case len(arg.Items) == 4:
 		return e.value(arg.Items[3].Get("DefaultValue"))
 	case mapping == nil:
-		return nil, n.RefuseText(noMapping(keys[0]))
+		return nil, n.Refuse(ErrNoMapping.With(keys[0]))
 	}
-	return nil, n.RefuseText("Template error: Unable to get mapping for " + strings.Join(keys[:], "::"))
+	return nil, n.Refuse(ErrNoMappingKey.With(keys[0], keys[1], keys[2]))
 }
 
 // dependsLate reports whether the name of an import depends on a resource, an import or
 // availability zones.
 func dependsLate(t *Template, n *Node) bool {
-	return contains(n, fnImport, fnGetAZs) || t.early(func(r reference) error { return refusal(badImport) }).walk(n) != nil
+	return contains(n, fnImport, fnGetAZs) || t.early(func(reference) error { return ErrImport }).walk(n) != nil
 }
 
 // contains reports whether any of the functions is called within n.
@@ -401,7 +400,7 @@ func (e *evaluator) toJSON(n, arg *Node) (any, error) {
 	switch v.(type) {
 	case map[string]any, []any:
 	default:
-		return nil, n.RefuseText("Template error: every Fn::ToJsonString object must have a map or a list as its value.")
+		return nil, n.Refuse(ErrToJSON)
 	}
 	return toJSON(v), nil
 }
@@ -419,7 +418,7 @@ func toJSON(v any) string {
 func (b *Bound) condition(n *Node, name string) (bool, error) {
 	held, ok := b.Conditions[name]
 	if !ok {
-		return false, n.RefuseText("Template error: unresolved condition dependency " + name + " in Fn::If")
+		return false, n.Refuse(ErrNoCondition.With(name, fnIf))
 	}
 	return held, nil
 }
@@ -428,7 +427,7 @@ func (b *Bound) condition(n *Node, name string) (bool, error) {
 func (e *evaluator) holds(n *Node) (bool, error) {
 	name, arg := function(n, true)
 	if name == "" {
-		return false, n.RefuseText(onlyConditions)
+		return false, n.Refuse(ErrConditions)
 	}
 	if err := e.b.Template.shape(name, n, arg); err != nil {
 		return false, err
@@ -454,7 +453,7 @@ func (e *evaluator) holds(n *Node) (bool, error) {
 	case fnContains, fnEachMemberEquals, fnEachMemberIn:
 		return e.member(name, n, arg)
 	}
-	return false, n.RefuseText(onlyConditions)
+	return false, n.Refuse(ErrConditions)
 }
 
 func (e *evaluator) equal(a, b *Node) (bool, error) {

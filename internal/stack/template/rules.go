@@ -22,11 +22,11 @@ func (t *Template) readRules() error {
 		r := &Rule{Name: m.Name, condition: m.Value.Get("RuleCondition")}
 		assertions := m.Value.Get("Assertions")
 		if assertions == nil || assertions.Kind != document.List || len(assertions.Items) == 0 {
-			return m.Value.RefuseText("Template format error: Every Rules member must contain Assertions.")
+			return m.Value.Refuse(ErrNoAssertions)
 		}
 		for _, a := range assertions.Items {
 			if a.Get("Assert") == nil {
-				return a.RefuseText("Template format error: Every Assertions member must contain an Assert object.")
+				return a.Refuse(ErrNoAssert)
 			}
 			r.assertions = append(r.assertions, a)
 		}
@@ -46,10 +46,10 @@ func (t *Template) checkRules() error {
 				continue
 			}
 			if !boolean(n) {
-				return n.RefuseText("Template format error: Rules can only be boolean operations on parameters")
+				return n.Refuse(ErrRuleValue)
 			}
 			c := t.early(func(r reference) error {
-				return r.at.RefuseText("Template format error: Unresolved dependencies " + list([]string{r.id}) + ". Cannot reference resources in the Rules block of the template")
+				return r.at.Refuse(ErrTooEarly.With(list([]string{r.id}), "Rules"))
 			})
 			c.inCondition = true
 			if err := c.walk(n); err != nil {
@@ -78,11 +78,10 @@ func (b *Bound) checkRules() error {
 				return err
 			}
 			if !held {
-				said := ""
 				if description := a.Get("AssertDescription"); description != nil {
-					said = ": " + description.Text
+					return a.Refuse(ErrRuleSays.With(r.Name, description.Text))
 				}
-				return a.RefuseText("Template error: Rule " + r.Name + " is not satisfied by the parameters" + said)
+				return a.Refuse(ErrRule.With(r.Name))
 			}
 		}
 	}
@@ -97,7 +96,7 @@ func (e *evaluator) member(name string, n, arg *Node) (bool, error) {
 	}
 	items, ok := v.([]any)
 	if !ok {
-		return false, n.RefuseText("Template error: " + name + " requires a list as its first element")
+		return false, n.Refuse(ErrFirstList.With(name))
 	}
 	other, err := e.value(arg.Items[1])
 	if err != nil {

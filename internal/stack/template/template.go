@@ -1,7 +1,6 @@
 package template
 
 import (
-	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -35,7 +34,8 @@ const (
 	MaxOutputs    = 200
 	MaxMappings   = 200
 
-	maxDescription = 1024 // bytes of the template's description
+	maxDescription  = 1024 // bytes of the template's description
+	maxResourceName = 255
 )
 
 // The supported transforms.
@@ -133,20 +133,20 @@ func (t *Template) readHead() error {
 		}
 	}
 	if unknown != nil {
-		return t.root.Get(unknown[0]).RefuseText("Invalid template property or properties " + list(unknown))
+		return t.root.Get(unknown[0]).Refuse(ErrSections.With(list(unknown)))
 	}
 	if version := t.root.Get("AWSTemplateFormatVersion"); version != nil {
 		if version.Text != "2010-09-09" {
-			return version.RefuseText("Template format error: " + version.Text + " is not a supported value for AWSTemplateFormatVersion.")
+			return version.Refuse(ErrVersion.With(version.Text))
 		}
 		t.Version = version.Text
 	}
 	if description := t.root.Get("Description"); description != nil {
 		if !description.Scalar() {
-			return description.RefuseText("Template format error: Every Description member must be a string.")
+			return description.Refuse(document.ErrNoText.With("Description"))
 		}
 		if len(description.Text) > maxDescription {
-			return description.RefuseText(fmt.Sprintf("Template format error: 'Description' length is greater than %d.", maxDescription))
+			return description.Refuse(ErrDescription.With(maxDescription))
 		}
 		t.Description = description.Text
 	}
@@ -169,10 +169,10 @@ func (t *Template) readTransforms() error {
 			name = n.Get("Name")
 		}
 		if name == nil || name.Kind != document.String {
-			return n.RefuseText("Template format error: Transform must be a String or a List.")
+			return n.Refuse(ErrTransforms)
 		}
 		if name.Text != LanguageExtensions && name.Text != Serverless {
-			return n.RefuseText("No transform named " + name.Text + " found.")
+			return n.Refuse(ErrNoTransform.With(name.Text))
 		}
 		t.Transforms = append(t.Transforms, name.Text)
 	}
@@ -197,17 +197,17 @@ func (t *Template) readParameters() error {
 	states := 0
 	for _, m := range n.Members {
 		if !alphanumeric(m.Name) {
-			return m.Value.RefuseText("Template format error: Parameter name " + m.Name + " is non alphanumeric.")
+			return m.Value.Refuse(ErrParameterName.With(m.Name))
 		}
 		if m.Value.Kind != document.Map {
-			return m.Value.RefuseText("Template format error: Any Parameters member must be a JSON object.")
+			return m.Value.Refuse(ErrParameter)
 		}
 		p, err := parameter.Read(m.Name, m.Value)
 		if err != nil {
 			return err
 		}
 		if states += p.States; states > parameter.MaxPatterns {
-			return m.Value.RefuseText("Template format error: The AllowedPatterns of the parameters repeat too much.")
+			return m.Value.Refuse(ErrRepetitions)
 		}
 		t.Parameters[m.Name] = p
 		t.parameters = append(t.parameters, m.Name)
@@ -222,21 +222,21 @@ func (t *Template) readMappings() error {
 	}
 	for _, mapping := range n.Members {
 		if !alphanumeric(mapping.Name) {
-			return mapping.Value.RefuseText("Template format error: Mappings name '" + mapping.Name + "' is non alphanumeric.")
+			return mapping.Value.Refuse(ErrMappingName.With(mapping.Name))
 		}
 		if mapping.Value.Kind != document.Map {
-			return mapping.Value.RefuseText("Template format error: Every Mappings member " + mapping.Name + " must be a map")
+			return mapping.Value.Refuse(ErrMapping.With(mapping.Name))
 		}
 		for _, key := range mapping.Value.Members {
 			if key.Value.Kind != document.Map {
-				return key.Value.RefuseText("Template format error: Every Mappings member " + key.Name + " must be a map")
+				return key.Value.Refuse(ErrMapping.With(key.Name))
 			}
 			for _, attribute := range key.Value.Members {
 				if !alphanumeric(attribute.Name) {
-					return attribute.Value.RefuseText("Template format error: Mappings attribute name '" + attribute.Name + "' must contain only alphanumeric characters.")
+					return attribute.Value.Refuse(ErrMappingAttributeName.With(attribute.Name))
 				}
 				if !scalarOrList(attribute.Value) {
-					return attribute.Value.RefuseText("Template format error: Every Mappings attribute must be a String or a List.")
+					return attribute.Value.Refuse(ErrMappingAttribute)
 				}
 			}
 		}
@@ -259,7 +259,7 @@ func (t *Template) readConditions() error {
 			continue
 		}
 		if condition.Value.Kind != document.Map {
-			return condition.Value.RefuseText(onlyConditions)
+			return condition.Value.Refuse(ErrConditions)
 		}
 		t.Conditions[condition.Name] = condition.Value
 	}
@@ -274,7 +274,7 @@ var attributes = []string{
 func (t *Template) readResources() error {
 	n := t.root.Get("Resources")
 	if n == nil || n.Kind == document.Map && len(n.Members) == 0 {
-		return n.RefuseText("Template format error: At least one Resources member must be defined.")
+		return n.Refuse(ErrNoResources)
 	}
 	if err := section(n, "Resources", "resources", MaxResources); err != nil {
 		return err
@@ -295,27 +295,27 @@ func (t *Template) readResources() error {
 
 func (t *Template) readResource(id string, n *Node) (*Resource, error) {
 	if !alphanumeric(id) {
-		return nil, n.RefuseText("Template format error: Resource name " + id + " is non alphanumeric.")
+		return nil, n.Refuse(ErrResourceName.With(id))
 	}
-	if len(id) > 255 {
-		return nil, n.RefuseText("Template format error: Resource name " + id + " must be no longer than 255 characters.")
+	if len(id) > maxResourceName {
+		return nil, n.Refuse(ErrResourceNameLength.With(id, maxResourceName))
 	}
 	if n.Kind != document.Map {
-		return nil, n.RefuseText("Template format error: [" + n.Path() + "] resource definition is malformed")
+		return nil, n.Refuse(ErrResource.With(n.Path()))
 	}
 	r := &Resource{LogicalID: id, Line: n.Line, node: n, Properties: n.Get("Properties"), Metadata: n.Get("Metadata")}
 	typ := n.Get("Type")
 	if typ == nil {
-		return nil, n.RefuseText("Template format error: [" + n.Path() + "] Every Resources object must contain a Type member.")
+		return nil, n.Refuse(ErrNoType.With(n.Path()))
 	}
 	if typ.Kind != document.String {
-		return nil, typ.RefuseText("Template format error: [" + typ.Path() + "] Every Type member must be a string.")
+		return nil, typ.Refuse(ErrTypeText.With(typ.Path()))
 	}
 	r.Type = typ.Text
 	serverless := slices.Contains(t.Transforms, Serverless)
 	for _, m := range n.Members {
 		if !slices.Contains(attributes, m.Name) && (!serverless || m.Name != "Connectors" && m.Name != "IgnoreGlobals") {
-			return nil, m.Value.RefuseText("Invalid template resource property '" + m.Name + "'")
+			return nil, m.Value.Refuse(ErrResourceProperty.With(m.Name))
 		}
 	}
 	for _, name := range []string{"Properties", "Metadata", "CreationPolicy", "UpdatePolicy"} {
@@ -347,13 +347,13 @@ func dependsOn(n *Node) ([]string, error) {
 	case n.Kind == document.String:
 		return []string{n.Text}, nil
 	case n.Kind != document.List:
-		return nil, n.RefuseText("Template format error: DependsOn must be a string or list of strings.")
+		return nil, n.Refuse(ErrDependsOn)
 	}
 	var ids []string
 	seen := map[string]bool{}
 	for _, item := range n.Items {
 		if item.Kind != document.String {
-			return nil, item.RefuseText("Template format error: Every DependsOn value must be a string.")
+			return nil, item.Refuse(ErrDependency)
 		}
 		if !seen[item.Text] {
 			seen[item.Text] = true
@@ -370,14 +370,14 @@ func (t *Template) policy(n *Node, name string, r *Resource) (string, error) {
 		return "", nil
 	}
 	if n.Kind != document.String {
-		return "", n.RefuseText("Template format error: Every " + name + " member must be a string.")
+		return "", n.Refuse(document.ErrNoText.With(name))
 	}
 	allowed := []string{"Delete", "Retain", "Snapshot"}
 	if name == "DeletionPolicy" {
 		allowed = append(allowed, "RetainExceptOnCreate")
 	}
 	if !slices.Contains(allowed, n.Text) {
-		return "", n.RefuseText("Template format error: Unrecognized " + name + " " + n.Text + " for resource " + r.LogicalID)
+		return "", n.Refuse(ErrPolicy.With(name, n.Text, r.LogicalID))
 	}
 	return n.Text, nil
 }
@@ -392,10 +392,10 @@ func (t *Template) readOutputs() error {
 			continue
 		}
 		if !alphanumeric(m.Name) {
-			return m.Value.RefuseText("Template format error: Outputs name '" + m.Name + "' is non alphanumeric.")
+			return m.Value.Refuse(ErrOutputName.With(m.Name))
 		}
 		if m.Value.Kind != document.Map || m.Value.Get("Value") == nil {
-			return m.Value.RefuseText("Template format error: Every Outputs member must contain a Value object")
+			return m.Value.Refuse(ErrOutput)
 		}
 		o := &Declared{Key: m.Name, Value: m.Value.Get("Value"), node: m.Value}
 		for _, field := range m.Value.Members {
@@ -410,10 +410,10 @@ func (t *Template) readOutputs() error {
 				if name, value := field.Value.Only(); name == "Name" && (value.Kind == document.String || value.Kind == document.Map) {
 					o.Export = value
 				} else {
-					err = field.Value.RefuseText(badExport(m.Name))
+					err = field.Value.Refuse(ErrExport.With(m.Name))
 				}
 			default:
-				err = field.Value.RefuseText("Invalid template output property '" + field.Name + "'")
+				err = field.Value.Refuse(ErrOutputProperty.With(field.Name))
 			}
 			if err != nil {
 				return err
@@ -424,27 +424,23 @@ func (t *Template) readOutputs() error {
 	return nil
 }
 
-func badExport(output string) string {
-	return "Template format error: Output " + output + " is malformed. The Name field of every Export member must be specified and consist only of alphanumeric characters, colons, or hyphens."
-}
-
 // section checks that a section of the template is a map of bounded size.
 func section(n *Node, name, what string, limit int) error {
 	if n == nil {
 		return nil
 	}
 	if n.Kind != document.Map {
-		return n.RefuseText("Template format error: [/" + name + "] '" + name + "' must be an object.")
+		return n.Refuse(ErrSection.With(name, name))
 	}
 	if limit > 0 && len(n.Members) > limit {
-		return n.RefuseText(fmt.Sprintf("Template format error: Number of %s, %d, is greater than maximum allowed, %d", what, len(n.Members), limit))
+		return n.Refuse(ErrTooMany.With(what, len(n.Members), limit))
 	}
 	return nil
 }
 
 func ofMap(n *Node) error {
 	if n != nil && n.Kind != document.Map {
-		return n.RefuseText("Template format error: [" + n.Path() + "] must be an object.")
+		return n.Refuse(ErrNoMap.With(n.Path()))
 	}
 	return nil
 }
@@ -463,5 +459,3 @@ func list(names []string) string {
 	}
 	return "[" + strings.Join(names, ", ") + "]"
 }
-
-func refusal(text string) *Refusal { return &Refusal{Text: text} }

@@ -1,7 +1,6 @@
 package template
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -31,7 +30,7 @@ func (b *Bound) transform() error {
 			return err
 		}
 		if count := root.Count(); count > document.MaxNodes {
-			return root.RefuseText(fmt.Sprintf("Template format error: The expanded template has more than %d values.", document.MaxNodes))
+			return root.Refuse(ErrExpanded.With(document.MaxNodes))
 		}
 	}
 	members := slices.DeleteFunc(slices.Clone(root.Members), func(m document.Member) bool { return m.Name == "Transform" })
@@ -61,7 +60,7 @@ type loop struct {
 func (x *expansion) spend(n *Node, bytes int) error {
 	x.nodes, x.bytes = x.nodes-1, x.bytes-bytes
 	if x.nodes < 0 || x.bytes < 0 {
-		return n.RefuseText(fmt.Sprintf("Template format error: The expanded template has more than %d values or %d bytes.", document.MaxNodes, maxExpanded))
+		return n.Refuse(ErrLoopSize.With(document.MaxNodes, maxExpanded))
 	}
 	return nil
 }
@@ -125,7 +124,7 @@ func (x *expansion) object(n *Node, within *loop) (*Node, error) {
 	seen := make(map[string]bool, len(members))
 	for _, m := range members {
 		if seen[m.Name] {
-			return nil, n.RefuseText("Template format error: Fn::ForEach makes " + m.Name + " more than once")
+			return nil, n.Refuse(ErrLoopTwice.With(m.Name))
 		}
 		seen[m.Name] = true
 	}
@@ -144,7 +143,7 @@ func (x *expansion) fold(n *Node) (*Node, error) {
 	if inner, _ := function(at, false); inner == "" {
 		return n, nil
 	}
-	s, err := x.b.early.text(at, badRef)
+	s, err := x.b.early.text(at, ErrRef)
 	if err != nil {
 		return nil, err
 	}
@@ -189,22 +188,22 @@ func letters(s string) string {
 func (x *expansion) unroll(m document.Member, within *loop) ([]document.Member, error) {
 	n := m.Value
 	if n.Kind != document.List || len(n.Items) != 3 || n.Items[0].Kind != document.String || n.Items[2].Kind != document.Map {
-		return nil, n.RefuseText("Template error: " + m.Name + " layout is incorrect")
+		return nil, n.Refuse(ErrLoop.With(m.Name))
 	}
 	inner := loop{name: n.Items[0].Text, around: within, depth: 1}
 	if within != nil {
 		inner.depth = within.depth + 1
 	}
 	if inner.depth > maxLoops {
-		return nil, n.RefuseText(fmt.Sprintf("Template error: Fn::ForEach cannot be nested deeper than %d levels", maxLoops))
+		return nil, n.Refuse(ErrLoopDepth.With(maxLoops))
 	}
 	for l := within; l != nil; l = l.around {
 		if l.name == inner.name {
-			return nil, n.RefuseText("Template error: Fn::ForEach has the identifier " + inner.name + " of a loop around it")
+			return nil, n.Refuse(ErrLoopAround.With(inner.name))
 		}
 	}
 	if !alphanumeric(inner.name) || x.b.Template.Parameters[inner.name] != nil {
-		return nil, n.RefuseText("Template error: Fn::ForEach has the identifier " + inner.name + ", which is not alphanumeric, or is a parameter")
+		return nil, n.Refuse(ErrLoopIdentifier.With(inner.name))
 	}
 	collection, err := x.expand(n.Items[1], within)
 	if err != nil {
@@ -216,12 +215,12 @@ func (x *expansion) unroll(m document.Member, within *loop) ([]document.Member, 
 	}
 	values, ok := v.([]any)
 	if !ok {
-		return nil, n.RefuseText("Template error: " + m.Name + " requires a list as its collection")
+		return nil, n.Refuse(ErrLoopList.With(m.Name))
 	}
 	var members []document.Member
 	for _, v := range values {
 		if inner.value, ok = asText(v); !ok {
-			return nil, n.RefuseText("Template error: " + m.Name + " requires a list of strings as its collection")
+			return nil, n.Refuse(ErrLoopTexts.With(m.Name))
 		}
 		made, err := x.object(n.Items[2], &inner)
 		if err != nil {
@@ -240,7 +239,7 @@ func (b *Bound) policies() error {
 			if n == nil || n.Kind != document.Map {
 				continue
 			}
-			s, err := b.early.text(n, "Template format error: Every "+name+" member must be a string.")
+			s, err := b.early.text(n, document.ErrNoText.With(name))
 			if err != nil {
 				return err
 			}

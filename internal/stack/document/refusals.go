@@ -22,15 +22,9 @@ type Refusal struct {
 	Line int    // from 1; 0 without a position
 	Path string // as /Resources/Queue; empty without a position
 	Err  error  // a rule, with its fields
-	Text string // in place of Err
 }
 
-func (r *Refusal) Error() string {
-	if r.Err == nil {
-		return r.Text
-	}
-	return r.Err.Error()
-}
+func (r *Refusal) Error() string { return r.Err.Error() }
 
 // Unwrap returns what is wrong.
 func (r *Refusal) Unwrap() error { return r.Err }
@@ -41,12 +35,4 @@ func (n *Node) Refuse(err error) *Refusal {
 		return &Refusal{Err: err}
 	}
 	return &Refusal{Line: n.Line, Path: n.Path(), Err: err}
-}
-
-// RefuseText refuses a node by a sentence.
-func (n *Node) RefuseText(text string) *Refusal {
-	if n == nil {
-		return &Refusal{Text: text}
-	}
-	return &Refusal{Line: n.Line, Path: n.Path(), Text: text}
 }

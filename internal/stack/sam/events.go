@@ -11,7 +11,7 @@ func (f *function) events() error {
 	for _, m := range members(f.properties.Get("Events")) {
 		typ, properties := m.Value.Get("Type"), m.Value.Get("Properties")
 		if typ == nil {
-			return f.invalid("Event with id [" + m.Name + "] is invalid. Resource dict has missing or invalid value for key Type. Event Type is: None")
+			return f.invalid(ErrEvent.With(m.Name, ErrEventNoType))
 		}
 		var err error
 		switch typ.Text {
@@ -20,7 +20,7 @@ func (f *function) events() error {
 		case "SNS":
 			err = f.topicEvent(m.Name, properties)
 		default:
-			err = f.invalid("Event with id [" + m.Name + "] is invalid. Events of type " + typ.Text + " are not supported.")
+			err = f.invalid(ErrEvent.With(m.Name, ErrEventType.With(typ.Text)))
 		}
 		if err != nil {
 			return err
@@ -40,11 +40,11 @@ const pollQueues = "service-role/AWSLambdaSQSQueueExecutionRole"
 func (f *function) queueEvent(event string, properties *node) error {
 	queue := properties.Get("Queue")
 	if queue == nil {
-		return f.invalid("Event with id [" + event + "] is invalid. No Queue (for SQS) provided.")
+		return f.invalid(ErrEvent.With(event, ErrNoQueue))
 	}
 	for _, m := range properties.Members {
 		if m.Name != "Queue" && !slices.Contains(mapped, m.Name) {
-			return f.invalid("Event with id [" + event + "] is invalid. property " + m.Name + " not defined for resource of type SQS")
+			return f.invalid(ErrEvent.With(event, ErrProperty.With(m.Name, "SQS")))
 		}
 	}
 	return f.mapping(event, queue, properties)
@@ -68,11 +68,11 @@ func (f *function) mapping(suffix string, queue, properties *node) error {
 func (f *function) topicEvent(event string, properties *node) error {
 	topic := properties.Get("Topic")
 	if topic == nil {
-		return f.invalid("Event with id [" + event + "] is invalid. Missing required property 'Topic'.")
+		return f.invalid(ErrEvent.With(event, ErrNoTopic))
 	}
 	for _, m := range properties.Members {
 		if !slices.Contains([]string{"Topic", "FilterPolicy", "FilterPolicyScope", "RedrivePolicy", "Region", "SqsSubscription"}, m.Name) {
-			return f.invalid("Event with id [" + event + "] is invalid. property " + m.Name + " not defined for resource of type SNS")
+			return f.invalid(ErrEvent.With(event, ErrProperty.With(m.Name, "SNS")))
 		}
 	}
 	through := properties.Get("SqsSubscription")
@@ -113,7 +113,7 @@ func (f *function) subscription(event, protocol string, endpoint, topic, propert
 func (f *function) throughQueue(event string, topic, properties, queue *node) error {
 	address, url := queue.Get("QueueArn"), queue.Get("QueueUrl")
 	if address == nil || url == nil {
-		return f.invalid("Event with id [" + event + "] is invalid. No QueueARN or QueueURL provided.")
+		return f.invalid(ErrEvent.With(event, ErrNoQueueURL))
 	}
 	if err := f.subscription(event, "sqs", address, topic, properties); err != nil {
 		return err

@@ -40,17 +40,17 @@ var understood = []string{
 func (x *expansion) function(id string, n *node) error {
 	own := n.Get("Properties")
 	if own != nil && own.Kind != document.Map {
-		return invalid(n, id, "Properties should be a map.")
+		return invalid(n, id, ErrProperties)
 	}
 	x.nodes += n.Count() + 1
 	if x.globals != nil {
 		x.nodes += x.globals.Count()
 	}
 	if x.nodes > document.MaxNodes {
-		return invalid(n, id, "The functions of the template have too many properties in common.")
+		return invalid(n, id, ErrTooMany)
 	}
 	if n.Get("Connectors") != nil {
-		return invalid(n, id, "Connectors are not supported.")
+		return invalid(n, id, ErrConnectors)
 	}
 	f := &function{maker: maker{n.Line}, x: x, id: id, node: n, properties: document.NewMap(n.Line)}
 	if own != nil || x.globals != nil {
@@ -58,7 +58,7 @@ func (x *expansion) function(id string, n *node) error {
 	}
 	for _, m := range f.properties.Members {
 		if !slices.Contains(passed, m.Name) && !slices.Contains(understood, m.Name) {
-			return f.invalid("property " + m.Name + " not defined for resource of type " + functionType)
+			return f.invalid(ErrProperty.With(m.Name, functionType))
 		}
 	}
 	f.target = f.ref(id)
@@ -91,7 +91,7 @@ func (x *expansion) function(id string, n *node) error {
 	return nil
 }
 
-func (f *function) invalid(why string) error { return invalid(f.node, f.id, why) }
+func (f *function) invalid(err error) error { return invalid(f.node, f.id, err) }
 
 // add makes a resource of the function; its id begins with the function's.
 func (f *function) add(suffix, typ string, properties *node) (id string, err error) {
@@ -125,7 +125,7 @@ func (f *function) lambda() ([]document.Member, error) {
 		actions := map[string]string{"SQS": "sqs:SendMessage", "SNS": "sns:Publish"}
 		typ := queue.Get("Type")
 		if target == nil || typ == nil || actions[typ.Text] == "" {
-			return nil, f.invalid("'DeadLetterQueue' requires Type and TargetArn properties to be specified, and Type to be SQS or SNS.")
+			return nil, f.invalid(ErrDeadLetter)
 		}
 		properties = append(properties, document.Member{Name: "DeadLetterConfig", Value: f.object("TargetArn", target)})
 		f.statements = append(f.statements, f.allow(f.texts(actions[typ.Text]), target))
@@ -155,7 +155,7 @@ func (f *function) codeOf() (*node, error) {
 	uri := f.properties.Get("CodeUri")
 	switch {
 	case uri == nil:
-		return nil, f.invalid("Missing required property 'CodeUri'.")
+		return nil, f.invalid(ErrNoCode)
 	case uri.Kind == document.Map && uri.Get("Bucket") != nil && uri.Get("Key") != nil:
 		return f.object("S3Bucket", uri.Get("Bucket"), "S3Key", uri.Get("Key"), "S3ObjectVersion", uri.Get("Version")), nil
 	case uri.Kind == document.String:
@@ -167,7 +167,7 @@ func (f *function) codeOf() (*node, error) {
 			return f.object("S3Bucket", m[1], "S3Key", m[2], "S3ObjectVersion", version), nil
 		}
 	}
-	return nil, f.invalid("'CodeUri' is not a valid S3 Uri of the form 's3://bucket/key' with optional versionId query parameter.")
+	return nil, f.invalid(ErrCode)
 }
 
 var aliasName = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
@@ -179,7 +179,7 @@ func (f *function) publish() error {
 		return nil
 	}
 	if alias.Kind != document.String || !aliasName.MatchString(alias.Text) {
-		return f.invalid("AutoPublishAlias must be a string of letters, digits, hyphens and underscores, and no function.")
+		return f.invalid(ErrAlias)
 	}
 	of, _ := f.code.MarshalJSON() // it never fails
 	if hash := f.properties.Get("AutoPublishCodeSha256"); hash != nil {
@@ -222,7 +222,7 @@ func (f *function) url() error {
 	}
 	auth := config.Get("AuthType")
 	if auth == nil || auth.Text != "AWS_IAM" && auth.Text != "NONE" {
-		return f.invalid("AuthType is required to configure function property `FunctionUrlConfig`. Please provide either AWS_IAM or NONE.")
+		return f.invalid(ErrURLAuth)
 	}
 	_, err := f.add("Url", "AWS::Lambda::Url", f.object("TargetFunctionArn", f.ref(f.id), "Qualifier", f.qualifier(),
 		"AuthType", auth, "Cors", config.Get("Cors"), "InvokeMode", config.Get("InvokeMode")))
@@ -249,7 +249,7 @@ func (f *function) invokeConfig() error {
 		typ, destination := to.Get("Type"), to.Get("Destination")
 		actions := map[string]string{"SQS": "sqs:SendMessage", "SNS": "sns:Publish", "Lambda": "lambda:InvokeFunction"}
 		if typ == nil || actions[typ.Text] == "" || destination == nil {
-			return f.invalid("'EventInvokeConfig' requires a Destination of " + name + ", and its Type to be SQS, SNS or Lambda.")
+			return f.invalid(ErrDestination.With(name))
 		}
 		f.statements = append(f.statements, f.allow(f.texts(actions[typ.Text]), destination))
 		destinations = append(destinations, name, f.object("Destination", destination))

@@ -1,7 +1,6 @@
 package sam
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -69,7 +68,7 @@ func (f *function) role() (*node, error) {
 			}
 			add(f.object("Statement", f.list(statement)))
 		default:
-			return nil, f.invalid(fmt.Sprintf("Policy at index %d in the 'Policies' property is not valid", i))
+			return nil, f.invalid(ErrPolicy.With(i))
 		}
 	}
 	for _, statement := range f.statements {
@@ -93,18 +92,18 @@ func (f *function) role() (*node, error) {
 func (f *function) template(name string, parameters *node) (*node, error) {
 	t, ok := templates[name]
 	if !ok {
-		return nil, f.invalid("Must specify valid parameter values for policy template '" + name + "', of which there are " + strings.Join(slices.Sorted(maps.Keys(templates)), ", "))
+		return nil, f.invalid(ErrPolicyTemplate.With(name, strings.Join(slices.Sorted(maps.Keys(templates)), ", ")))
 	}
 	var values []any
 	for _, p := range t.parameters {
 		v := parameters.Get(p)
 		if v == nil {
-			return nil, f.invalid("The following required parameters of template '" + name + "' don't have values: [" + p + "]")
+			return nil, f.invalid(ErrPolicyValue.With(name, p))
 		}
 		values = append(values, p, v)
 	}
 	if len(members(parameters)) > len(t.parameters) {
-		return nil, f.invalid("Must specify valid parameter values for policy template '" + name + "'")
+		return nil, f.invalid(ErrPolicyValues.With(name))
 	}
 	if t.resources == nil {
 		return f.allow(f.texts(t.actions...), f.text("*")), nil

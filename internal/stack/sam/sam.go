@@ -1,7 +1,6 @@
 package sam
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -32,7 +31,7 @@ func Expand(root *node) (*node, error) {
 		case typ == nil || !strings.HasPrefix(typ.Text, prefix):
 			x.made = append(x.made, document.Member{Name: m.Name, Value: m.Value.Clone()})
 		case typ.Text != functionType:
-			return nil, invalid(m.Value, m.Name, typ.Text+" is not supported.")
+			return nil, invalid(m.Value, m.Name, ErrType.With(typ.Text))
 		default:
 			if err := x.function(m.Name, m.Value); err != nil {
 				return nil, err
@@ -64,7 +63,7 @@ type expansion struct {
 // add adds a made resource, if its name is free.
 func (x *expansion) add(at *node, function, id string, resource *node) error {
 	if x.taken[id] {
-		return invalid(at, function, "The logical id "+id+" that it makes is that of another resource.")
+		return invalid(at, function, ErrTaken.With(id))
 	}
 	x.taken[id] = true
 	x.made = append(x.made, document.Member{Name: id, Value: resource})
@@ -97,11 +96,8 @@ func (x *expansion) rename(n *node) *node {
 	return n
 }
 
-const failed = "Transform AWS::Serverless-2016-10-31 failed with: Invalid Serverless Application Specification document. Number of errors found: 1. "
-
-func invalid(n *node, id, why string) error {
-	return n.RefuseText(failed + "Resource with id [" + id + "] is invalid. " + why)
-}
+// invalid refuses a resource, by one of the rules for them.
+func invalid(n *node, id string, err error) error { return n.Refuse(ErrResource.With(id, err)) }
 
 // functionGlobals are the common properties of all functions of the template.
 func functionGlobals(n *node) (*node, error) {
@@ -115,15 +111,15 @@ func functionGlobals(n *node) (*node, error) {
 			found = m.Value
 		case "Api", "HttpApi", "SimpleTable", "StateMachine", "LayerVersion", "CapacityProvider", "WebSocketApi": // of types that are not supported
 		default:
-			return nil, m.Value.RefuseText(failed + "'Globals' section is invalid. '" + m.Name + "' is not a supported section.")
+			return nil, m.Value.Refuse(ErrGlobalsSection.With(m.Name))
 		}
 	}
 	if n.Kind != document.Map || found != nil && found.Kind != document.Map {
-		return nil, n.RefuseText(failed + "'Globals' section is invalid. It must be a non-empty dictionary")
+		return nil, n.Refuse(ErrGlobals)
 	}
 	for _, m := range members(found) {
 		if !slices.Contains(common, m.Name) {
-			return nil, m.Value.RefuseText(failed + fmt.Sprintf("'Globals' section is invalid. '%s' is not a supported property of 'Function'.", m.Name))
+			return nil, m.Value.Refuse(ErrGlobal.With(m.Name))
 		}
 	}
 	return found, nil

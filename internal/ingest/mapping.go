@@ -43,14 +43,6 @@ var Reasons = []Reason{
 	TargetFails, Rejected, NotNow, WrongRequest,
 }
 
-// Refusal is the error of a refused post.
-type Refusal struct {
-	Reason Reason
-	Text   string // for the sender, without any text of the body
-}
-
-func (r *Refusal) Error() string { return "ingest: " + string(r.Reason) + ": " + r.Text }
-
 // Attribute is a message attribute: a String, Number or String.Array.
 type Attribute struct{ Name, Type, Value string }
 
@@ -153,14 +145,14 @@ func newMapper(s *Source, target arn.ARN) (m mapper, err error) {
 func (c *Compiled) Map(h Header, body []byte) (e Event, err error) {
 	m := &c.mapper
 	if !utf8.Valid(body) {
-		return e, &Refusal{Unreadable, "The body has to be text in UTF-8."}
+		return e, &Refusal{Unreadable, ErrNotUTF8}
 	}
 	d := document{raw: body}
 	if m.json && !json.Valid(body) {
 		if !c.strict() {
 			d.raw = nil // it was only parsed for the provider's id
 		} else {
-			return e, &Refusal{Unreadable, "The body has to be JSON, and cannot be read as such."}
+			return e, &Refusal{Unreadable, ErrNotJSON}
 		}
 	}
 	if e.ID = one(h, m.idHeader); m.has.id {
@@ -172,7 +164,7 @@ func (c *Compiled) Map(h Header, body []byte) (e Event, err error) {
 		return e, err
 	}
 	if e.Body == "" {
-		return e, &Refusal{Unmapped, "The message would be empty, which no queue takes."}
+		return e, &Refusal{Unmapped, ErrEmpty}
 	}
 	if m.has.subject {
 		e.Subject, _ = text(d.find(m.subject))
@@ -214,7 +206,7 @@ func (c *Compiled) strict() bool {
 func (m *mapper) required(d *document, p Pointer, written string) (string, error) {
 	s, ok := text(d.find(p))
 	if !ok || s == "" {
-		return "", &Refusal{Unmapped, "The body has nothing at " + written + "."}
+		return "", &Refusal{Unmapped, ErrNoValue.With(written)}
 	}
 	return s, nil
 }

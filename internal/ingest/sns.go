@@ -13,7 +13,6 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -62,19 +61,19 @@ var certificatePath = regexp.MustCompile(`^/SimpleNotificationService(-[A-Za-z0-
 func (c *Compiled) ReadSNS(body []byte) (*FromSNS, error) {
 	var n FromSNS
 	if !n.read(body) || n.Signature == "" {
-		return nil, unsigned("the members of a signed message of SNS (raw delivery has none)")
+		return nil, &Refusal{Unsigned, ErrNoSNS}
 	}
 	if n.Type != notification && n.Type != confirmation && n.Type != unsubscription {
 		return nil, unsigned("Type")
 	}
 	if !slices.Contains(c.Verification.Topics, n.TopicARN) {
-		return nil, &Refusal{Forged, "The source takes nothing of this topic."}
+		return nil, &Refusal{Forged, ErrTopic}
 	}
 	if !c.allowedCertificate(n.SigningCertURL) {
-		return nil, &Refusal{Forged, "The certificate is not at one of the addresses that the source allows."}
+		return nil, &Refusal{Forged, ErrCertificateAddress}
 	}
 	if n.Type == confirmation && !c.allowedConfirmation(&n) {
-		return nil, &Refusal{Forged, "The confirmation is not at one of the addresses that the source allows."}
+		return nil, &Refusal{Forged, ErrConfirmationAddress}
 	}
 	return &n, nil
 }
@@ -139,11 +138,11 @@ func ParseCertificate(text []byte) (*x509.Certificate, error) {
 	// Decode skips what precedes the block.
 	if block == nil || block.Type != "CERTIFICATE" || len(rest) > 0 || !bytes.HasPrefix(text, []byte("-----BEGIN ")) ||
 		bytes.Count(text, []byte("-----BEGIN ")) != 1 {
-		return nil, &Refusal{Uncertified, "There is no certificate at SigningCertURL."}
+		return nil, &Refusal{Uncertified, ErrNoCertificate}
 	}
 	cert, err := x509.ParseCertificate(block.Bytes)
 	if err != nil {
-		return nil, &Refusal{Uncertified, "The certificate at SigningCertURL cannot be read."}
+		return nil, &Refusal{Uncertified, ErrCertificate}
 	}
 	return cert, nil
 }
@@ -171,10 +170,10 @@ func (c *Compiled) issued(n *FromSNS, cert *x509.Certificate) bool {
 func (c *Compiled) VerifySNS(now time.Time, n *FromSNS, cert *x509.Certificate) error {
 	key, ok := cert.PublicKey.(*rsa.PublicKey)
 	if !ok || now.Before(cert.NotBefore) || now.After(cert.NotAfter) {
-		return &Refusal{Uncertified, "The certificate at SigningCertURL is not valid now."}
+		return &Refusal{Uncertified, ErrCertificateTime}
 	}
 	if !c.issued(n, cert) {
-		return &Refusal{Uncertified, "The certificate at SigningCertURL is not one of SNS."}
+		return &Refusal{Uncertified, ErrCertificateName}
 	}
 	given, ok := decoded(n.Signature, inBase64)
 	if !ok {
@@ -201,7 +200,7 @@ func (c *Compiled) VerifySNS(now time.Time, n *FromSNS, cert *x509.Certificate) 
 			return unsigned("Timestamp")
 		}
 		if now.Sub(at).Abs() > time.Duration(tolerance)*time.Second {
-			return &Refusal{Untimely, "The message is older than " + strconv.Itoa(tolerance) + " s."}
+			return &Refusal{Untimely, ErrOld.With(tolerance)}
 		}
 	}
 	return nil

@@ -100,10 +100,10 @@ func one(h Header, name string) string {
 }
 
 func unsigned(what string) error {
-	return &Refusal{Unsigned, "What verifies the request is missing or cannot be read: " + what + "."}
+	return &Refusal{Unsigned, ErrUnsigned.With(what)}
 }
 
-var errForged = &Refusal{Forged, "The signature is not that of the body and one of the secrets."}
+var errForged = &Refusal{Forged, ErrForged}
 
 // Verify refuses a post whose sender does not have one of the secrets; comparisons take
 // constant time. Posts of SNS are verified by VerifySNS. Errors: *Refusal.
@@ -148,14 +148,14 @@ var dot = []byte(".")
 func (c *Compiled) timely(now time.Time, at string) error {
 	seconds, err := strconv.ParseInt(at, 10, 64)
 	if err != nil || at == "" || at[0] == '+' || len(at) > 12 {
-		return unsigned("the timestamp")
+		return &Refusal{Unsigned, ErrNoTimestamp}
 	}
 	tolerance := c.Verification.Tolerance
 	if tolerance == 0 {
 		tolerance = DefaultTolerance
 	}
 	if d := now.Unix() - seconds; d > int64(tolerance) || -d > int64(tolerance) {
-		return &Refusal{Untimely, "The request was not signed just now: its timestamp is more than " + strconv.Itoa(tolerance) + " s from the time here."}
+		return &Refusal{Untimely, ErrUntimely.With(tolerance)}
 	}
 	return nil
 }

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/api/refusal"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/ingest"
 	"godwit.dev/godwit/internal/limit"
@@ -90,8 +91,8 @@ var statuses = map[ingest.Reason]int{
 // errUnverified is all that the sender of an unverified post learns.
 var errUnverified = "There is no such source, or the request is not verified as its source asks for: look at the secret, at the clock, and that the body is sent as it was signed."
 
-func refuse(reason ingest.Reason, text string) error {
-	return &ingest.Refusal{Reason: reason, Text: text}
+func refuse(reason ingest.Reason, text string) *ingest.Refusal {
+	return &ingest.Refusal{Reason: reason, Err: errors.New(text)}
 }
 
 // ServeHTTP implements http.Handler.
@@ -119,13 +120,13 @@ func (v *Receiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer(w, done.status, done.body)
 		return
 	}
-	refusal, ok := errors.AsType[*ingest.Refusal](err)
+	refused, ok := errors.AsType[*ingest.Refusal](err)
 	if !ok {
 		v.Logger.LogAttrs(r.Context(), slog.LevelError, "a post failed", slog.String("source", known), slog.Any("error", err))
-		refusal = &ingest.Refusal{Reason: ingest.NotNow, Text: "The server cannot take it now: try again."}
+		refused = refuse(ingest.NotNow, "The server cannot take it now: try again.")
 	}
-	v.observe(known, refusal.Reason)
-	status, text, code := statuses[refusal.Reason], refusal.Text, string(refusal.Reason)
+	v.observe(known, refused.Reason)
+	status, text, code := statuses[refused.Reason], refusal.Text(refused.Err), string(refused.Reason)
 	switch status {
 	case http.StatusUnauthorized:
 		text, code = errUnverified, "unverified"
@@ -216,7 +217,7 @@ func (v *Receiver) take(w http.ResponseWriter, r *http.Request, source *ingest.C
 	defer v.leave(source)
 	event, err := source.Map(r.Header, body)
 	if err != nil {
-		if refusal, ok := errors.AsType[*ingest.Refusal](err); ok && refusal.Reason == ingest.Unreadable && !readable(r.Header.Get("Content-Type")) {
+		if refused, ok := errors.AsType[*ingest.Refusal](err); ok && refused.Reason == ingest.Unreadable && !readable(r.Header.Get("Content-Type")) {
 			return outcome{}, refuse(ingest.Unencodable, "The source takes JSON, or text in UTF-8: send such a body, with its Content-Type.")
 		}
 		return outcome{}, err

@@ -116,6 +116,23 @@ func TestBodies(t *testing.T) {
 	}
 }
 
+// A post that is not a message is answered with what is wrong with it.
+func TestRefusalsSayWhatIsWrong(t *testing.T) {
+	d := open(t, func(s *ingest.Source) { s.Mapping.Message = "/order" })
+	for body, want := range map[string]string{
+		`{"order":`:       "The body has to be JSON, and cannot be read as such.",
+		`{"order":""}`:    "The body has nothing at /order.",
+		"\xff":            "The body has to be text in UTF-8.",
+		`{"else":"100%"}`: "The body has nothing at /order.",
+	} {
+		answer, _ := d.post(t, "shop", key, strings.NewReader(body))
+		var got struct{ Error string }
+		if err := json.Unmarshal(answer.Body.Bytes(), &got); err != nil || got.Error != want {
+			t.Errorf("%q: %d %s, want %s", body, answer.Code, answer.Body, want)
+		}
+	}
+}
+
 // Who proves nothing is answered alike, whether there is the source or not.
 func TestStrangersAreToldNothing(t *testing.T) {
 	d := open(t, func(s *ingest.Source) { s.Paused = true })

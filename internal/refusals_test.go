@@ -11,10 +11,11 @@ import (
 	"testing"
 )
 
-// TestRefusals: below ring 4 all refuse by rules with fields, but for sigv4, which speaks a
-// protocol of the wire, and whose texts list what a header lacks. Each rule has a sentence in
+// TestRefusals: below ring 4 all refuse by rules with fields, but for those that speak a
+// protocol themselves. Each rule has a sentence in
 // api/refusal, with a place for each field; nothing else there makes sentences: the name
-// of a rule is none, it starts with its package, and neither is a field.
+// of a rule is none, it starts with its package, and neither is a field, or what a function
+// called refuse is given, or a type called Refusal.
 func TestRefusals(t *testing.T) {
 	sentences := sentencesOf(t)
 	rules := map[string]bool{}
@@ -25,6 +26,18 @@ func TestRefusals(t *testing.T) {
 		}
 		parsed := parse(t, filepath.Join("..", file))
 		pkg := parsed.Name.Name
+		named := constantsOf(parsed)
+		refuses := func(with ast.Expr) {
+			if speaks[dir] {
+				return
+			}
+			if text := words(with, named); text != "" {
+				t.Errorf("%s refuses with %q: declare a fault.Rule, and its sentence in api/refusal", file, text)
+			}
+			if format := sentences[selected(with, pkg)]; verb.MatchString(format) {
+				t.Errorf("%s refuses by %s without fields, and its sentence is %q", file, selected(with, pkg), format)
+			}
+		}
 		ast.Inspect(parsed, func(n ast.Node) bool {
 			switch n := n.(type) {
 			case *ast.ValueSpec:
@@ -41,7 +54,22 @@ func TestRefusals(t *testing.T) {
 				if home(dir) != "fault" && home(dir) != "sigv4" && (said == "fault.New" || said == "fault.Newf" || said == "fault.Error") {
 					t.Errorf("%s has %s: declare a fault.Rule, and its sentence in api/refusal", file, said)
 				}
+			case *ast.CompositeLit:
+				if nameOf(n.Type) != "Refusal" {
+					return true
+				}
+				for _, field := range n.Elts {
+					if pair, ok := field.(*ast.KeyValueExpr); ok {
+						field = pair.Value
+					}
+					refuses(field)
+				}
 			case *ast.CallExpr:
+				if strings.EqualFold(nameOf(n.Fun), "refuse") {
+					for _, arg := range n.Args {
+						refuses(arg)
+					}
+				}
 				with, ok := n.Fun.(*ast.SelectorExpr)
 				if !ok || with.Sel.Name != "With" {
 					return true
@@ -74,8 +102,58 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// speaks are the directories below ring 4 that speak a protocol: sigv4, whose texts list what a
+// header lacks, and Lambda's Runtime API, by which functions' processes ask for their events.
+var speaks = map[string]bool{"sigv4": true, "invoke/process": true}
+
 // sentence is what ends as one does.
 var sentence = regexp.MustCompile(`\w[.!]["”]?$`)
+
+// several are words with a space between.
+var several = regexp.MustCompile(`\pL[\pL':,.]* [\pL\[('%]`)
+
+// words are the first text of several words within an expression, be it joined, formatted or named.
+func words(e ast.Expr, named map[string]string) (found string) {
+	ast.Inspect(e, func(n ast.Node) bool {
+		text := ""
+		switch n := n.(type) {
+		case *ast.BasicLit, *ast.Ident:
+			text = literal(n.(ast.Expr), named)
+		case *ast.SelectorExpr: // the name of a field, or of another package's
+			return false
+		}
+		if found == "" && several.MatchString(text) {
+			found = text
+		}
+		return found == ""
+	})
+	return found
+}
+
+// constantsOf are the texts that a file gives names to.
+func constantsOf(parsed *ast.File) map[string]string {
+	named := map[string]string{}
+	ast.Inspect(parsed, func(n ast.Node) bool {
+		if spec, ok := n.(*ast.ValueSpec); ok {
+			for i, value := range spec.Values {
+				named[spec.Names[i].Name] = literal(value, named)
+			}
+		}
+		return true
+	})
+	return named
+}
+
+// nameOf is the name of a function or a type, without its package.
+func nameOf(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.Ident:
+		return e.Name
+	case *ast.SelectorExpr:
+		return e.Sel.Name
+	}
+	return ""
+}
 
 var verb = regexp.MustCompile(`%[a-z]`)
 

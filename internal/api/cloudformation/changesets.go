@@ -2,6 +2,7 @@ package cloudformation
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -300,10 +301,19 @@ func (s *Service) executeChangeSet(ctx context.Context, call *api.Call, in *Exec
 	if api.Deref(in.DisableRollback) {
 		onFailure = stack.OnFailureNothing
 	}
-	return nil, s.Engine.Execute(ctx, call.Account, call.Region, api.Deref(in.StackName), in.ChangeSetName, &stack.Request{
+	err := s.Engine.Execute(ctx, call.Account, call.Region, api.Deref(in.StackName), in.ChangeSetName, &stack.Request{
 		By: call.Caller.WithoutKey(), Token: api.Deref(in.ClientRequestToken), OnFailure: onFailure, Store: s.store(call),
 		Source: stack.Source{RetainExceptOnCreate: api.Deref(in.RetainExceptOnCreate)},
 	})
+	if _, ok := errors.AsType[*template.Refusal](err); !ok {
+		return nil, err
+	}
+	// Its parameters were good when it was made: the parameter store has changed.
+	set, gone := s.Engine.ChangeSet(call.Account, call.Region, api.Deref(in.StackName), in.ChangeSetName)
+	if gone != nil {
+		return nil, gone
+	}
+	return nil, concealing(&set.Source, refused(err))
 }
 
 func (s *Service) listChangeSets(_ context.Context, call *api.Call, in *ListChangeSetsInput) (*ListChangeSetsOutput, error) {

@@ -71,13 +71,13 @@ const (
 	Platforms      byte = 'N' // a tag of its own follows
 	Fanouts        byte = 'P'
 	Queues         byte = 'Q'
-	Replays        byte = 'R' // in shard 0 also SigningKeys: their keys are longer
-	SigningKeys    byte = 'R'
+	Replays        byte = 'R'
 	Subscriptions  byte = 'S'
 	Topics         byte = 'T'
 	Duplicates     byte = 'U'
 	MoveTasks      byte = 'V'
 	Transfers      byte = 'X'
+	SigningKeys    byte = 'Y'
 )
 
 // Tags of a queue's records, behind Data and its incarnation.

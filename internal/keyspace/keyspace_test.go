@@ -39,29 +39,44 @@ func random(r *rand.Rand, k *Kind) (key []byte) {
 	return key
 }
 
-// A key is of one kind: where two kinds' keys begin alike, their sizes differ for
-// good. That is read off the table, not off examples.
-func TestNoKeyIsOfTwoKinds(t *testing.T) {
+// No two kinds have one tag: their keys differ in what they begin with, whatever their sizes. That
+// is read off the table, not off examples.
+func TestNoTagIsOfTwoKinds(t *testing.T) {
 	for i := range Table {
 		for j := range i {
-			if a, b := &Table[i], &Table[j]; mayMeet(a.Key, b.Key) {
-				t.Errorf("a key may be that of a %s and of a %s", a.Name, b.Name)
+			if a, b := &Table[i], &Table[j]; sameTag(a.Key, b.Key) {
+				t.Errorf("a %s and a %s have one tag", a.Name, b.Name)
 			}
 		}
 	}
 }
 
-// mayMeet reports whether a key may have both forms.
-func mayMeet(a, b []Part) bool {
+// sameTag reports whether keys of both forms may begin alike.
+func sameTag(a, b []Part) bool {
 	at, bt := tags(a), tags(b)
 	for i := range min(len(at), len(bt)) {
 		if at[i] >= 0 && bt[i] >= 0 && at[i] != bt[i] {
 			return false
 		}
 	}
-	an, aFixed := size(a)
-	bn, bFixed := size(b)
-	return !aFixed || !bFixed || an == bn
+	return true
+}
+
+// A key in a form of an earlier version is that of no kind besides: where both begin alike, their
+// sizes differ.
+func TestNoFormerKeyIsOfAnotherKind(t *testing.T) {
+	for _, f := range former {
+		for i := range Table {
+			an, aFixed := size(f.key)
+			bn, bFixed := size(Table[i].Key)
+			if sameTag(f.key, Table[i].Key) && (!aFixed || !bFixed || an == bn) {
+				t.Errorf("a key may be a former one of a %s, and that of a %s", Table[f.kind].Name, Table[i].Name)
+			}
+		}
+		if len(f.key) != len(Table[f.kind].Key) {
+			t.Errorf("the former key of a %s has other parts", Table[f.kind].Name)
+		}
+	}
 }
 
 // tags are the bytes that a key surely begins with; -1 is any.
@@ -97,17 +112,32 @@ func size(form []Part) (n int, fixed bool) {
 	return n, true
 }
 
-// Two kinds that are the same but for a tag's value are told apart, and two that
-// only their size tells apart are.
-func TestMayMeet(t *testing.T) {
-	if mayMeet(Table[KindReplay].Key, Table[KindSigningKey].Key) {
-		t.Error("replays and signing keys have different sizes")
+// Two kinds under one tag are found, of one size or of two; two whose tags differ are not.
+func TestSameTag(t *testing.T) {
+	if sameTag(Table[KindReplay].Key, Table[KindSigningKey].Key) {
+		t.Error("replays and signing keys have tags of their own")
 	}
-	if !mayMeet(Table[KindReplay].Key, sharded(tag(Replays), number("other"))) {
+	if !sameTag(Table[KindReplay].Key, sharded(tag(Replays), number("other"))) {
 		t.Error("two kinds under one tag, of one size, are not found")
 	}
-	if !mayMeet(Table[KindQueue].Key, sharded(tag(Queues), number("other"))) {
+	if !sameTag(Table[KindReplay].Key, sharded(tag(Replays), id("other", 16))) {
+		t.Error("two kinds under one tag, of two sizes, are not found")
+	}
+	if !sameTag(Table[KindQueue].Key, sharded(tag(Queues), number("other"))) {
 		t.Error("two kinds under one tag, one of any size, are not found")
+	}
+}
+
+// A key of an earlier version is that of its kind, with its parts, to who reads a whole store, and
+// of none to who reads the kind.
+func TestFormerKeys(t *testing.T) {
+	old := []byte("\x00\x00R0123456789abcdef")
+	k, err := Parse(old)
+	if err != nil || k.ID != KindSigningKey || string(k.Bytes(PartSigningKey)) != "0123456789abcdef" || !bytes.Equal(k.Encoded(), old) {
+		t.Errorf("%q is taken for a %s, %q: %v", old, k.Kind().Name, k.Bytes(PartSigningKey), err)
+	}
+	if _, err := ParseAs(KindSigningKey, old); !errors.Is(err, ErrKey) {
+		t.Errorf("%q: %v", old, err)
 	}
 }
 

@@ -79,11 +79,25 @@ func (k *Key) Shard() (shard uint16, ok bool) {
 	return uint16(n), ok
 }
 
-// Parse takes a key apart. It fails with ErrUnknown for a key that is of no kind.
-// The Key aliases the bytes.
+// former are the forms that keys of some kinds had in earlier versions, with the same parts
+// behind other fixed bytes. Each stays until its owner moves it, as a start does.
+var former = [...]struct {
+	kind ID
+	key  []Part
+}{
+	{KindSigningKey, sharded(tag(Replays), id(PartSigningKey, 16))},
+}
+
+// Parse takes a key apart, also one in a form of an earlier version. It fails with ErrUnknown for
+// a key that is of no kind. The Key aliases the bytes.
 func Parse(p []byte) (Key, error) {
 	for id := range Table {
-		if k := (Key{ID: ID(id), encoded: p}); k.take(p) {
+		if k := (Key{ID: ID(id), encoded: p}); k.take(Table[id].Key, p) {
+			return k, nil
+		}
+	}
+	for _, f := range former {
+		if k := (Key{ID: f.kind, encoded: p}); k.take(f.key, p) {
 			return k, nil
 		}
 	}
@@ -93,14 +107,13 @@ func Parse(p []byte) (Key, error) {
 // ParseAs takes apart a key that must be of a kind. It fails with ErrKey for any other.
 // The Key aliases the bytes.
 func ParseAs(kind ID, p []byte) (Key, error) {
-	if k := (Key{ID: kind, encoded: p}); k.take(p) {
+	if k := (Key{ID: kind, encoded: p}); k.take(Table[kind].Key, p) {
 		return k, nil
 	}
 	return Key{}, fmt.Errorf("%w: %s: %q", ErrKey, Table[kind].Name, p)
 }
 
-func (k *Key) take(p []byte) bool {
-	form := Table[k.ID].Key
+func (k *Key) take(form []Part, p []byte) bool {
 	for i, part := range form {
 		n, skip := part.Size, 0
 		switch {

@@ -186,12 +186,12 @@ const (
 	KindFanout
 	KindQueue
 	KindReplay
-	KindSigningKey
 	KindSubscription
 	KindTopic
 	KindDuplicate
 	KindMoveTask
 	KindTransfer
+	KindSigningKey
 	KindCode
 	KindLogBucket
 	KindLogTotals
@@ -287,12 +287,12 @@ var Table = [...]Kind{
 	KindFanout:       {"publication that is being spread", OwnerTopics, sharded(tag(Fanouts), number(PartCount)), fanoutForm},
 	KindQueue:        {"queue", OwnerQueues, append(named(Queues), text(PartName)), versioned},
 	KindReplay:       {"replay of an archive", OwnerTopics, sharded(tag(Replays), number(PartIncarnation)), "16 bytes: time, sequence"},
-	KindSigningKey:   {"key that envelopes are signed with; in shard 0", OwnerSigning, sharded(tag(SigningKeys), id(PartSigningKey, 16)), "version, number; private key in PKCS #1, certificate in DER"},
 	KindSubscription: {"subscription", OwnerTopics, append(slashed(sharded(tag(Subscriptions))...), zeroed(PartName), text(PartID)), versioned},
 	KindTopic:        {"topic", OwnerTopics, append(slashed(sharded(tag(Topics))...), text(PartName)), versioned},
 	KindDuplicate:    {"deduplication id that was accepted in a minute", OwnerQueues, sharded(tag(Duplicates), number("minute"), number(PartIncarnation), id(PartID, 16)), "32 bytes: time, sequence, message id"},
 	KindMoveTask:     {"move task", OwnerTransfers, append(named(MoveTasks), zeroed(PartName), number(PartCount)), versioned},
 	KindTransfer:     {"mark of a message that was taken in", OwnerTransfers, sharded(tag(Transfers), id(PartSourceShard, 2), number(PartSource), number(PartSourceSequence)), "lane at the source, 8 bytes"},
+	KindSigningKey:   {"key that envelopes are signed with; in shard 0", OwnerSigning, sharded(tag(SigningKeys), id(PartSigningKey, 16)), "version, number; private key in PKCS #1, certificate in DER"},
 
 	KindCode: {"piece of a function's zip", OwnerFunctions, key(tag(CodeSpace), id(PartShard, 2), number(PartUpload), id("piece", 4)), "64 KiB at most"},
 

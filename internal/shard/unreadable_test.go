@@ -118,15 +118,17 @@ func TestUnreadableKeysOfOwnShards(t *testing.T) {
 	}
 }
 
-// A key that is damaged beside those that sign envelopes is not taken for one of them, nor for
-// none.
+// A key that is damaged among those that sign envelopes, or where earlier versions had them, is not
+// taken for one of them, nor for none.
 func TestUnreadableSigningKey(t *testing.T) {
-	for _, rest := range []string{"", "short", strings.Repeat("k", 17)} {
-		e := shardtest.Open(t, shard.Options{
-			Journal: shardtest.JournalOf(t, keyIn(t, "\x00\x00"+string(keyspace.SigningKeys)+rest), nil), Clock: clock.NewVirtual(shardtest.Start),
-		})
-		if all, err := e.SigningKeys(); !errors.Is(err, keyspace.ErrUnknown) {
-			t.Errorf("%q: %v, %v", rest, all, err)
+	for tag, want := range map[byte]error{keyspace.SigningKeys: keyspace.ErrKey, keyspace.Replays: keyspace.ErrUnknown} {
+		for _, rest := range []string{"", "short", strings.Repeat("k", 17)} {
+			e := shardtest.Open(t, shard.Options{
+				Journal: shardtest.JournalOf(t, keyIn(t, "\x00\x00"+string(tag)+rest), nil), Clock: clock.NewVirtual(shardtest.Start),
+			})
+			if all, err := e.SigningKeys(); !errors.Is(err, want) {
+				t.Errorf("%c%q: %v, %v", tag, rest, all, err)
+			}
 		}
 	}
 }

@@ -113,7 +113,7 @@ func TestFormat(t *testing.T) {
 		t.Fatal(err)
 	}
 	closed(t, s)
-	if got, err := os.ReadFile(mark); err != nil || string(got) != "3\n" {
+	if got, err := os.ReadFile(mark); err != nil || string(got) != "4\n" {
 		t.Fatalf("a new store's format file says %q, %v", got, err)
 	}
 	refused := func(what string, phrases ...string) {
@@ -128,7 +128,7 @@ func TestFormat(t *testing.T) {
 			}
 		}
 	}
-	for _, damage := range []string{"4\n", "1\n"} {
+	for _, damage := range []string{"5\n", "1\n"} {
 		if err := os.WriteFile(mark, []byte(damage), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -138,7 +138,7 @@ func TestFormat(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ mark, phrase string }{
-		{"4\n", "a newer one"},
+		{"5\n", "a newer one"},
 		{"1\n", "before the first release"},
 		{"4000000000\n", "4000000000"},
 		{"", "backup"},
@@ -154,16 +154,18 @@ func TestFormat(t *testing.T) {
 		t.Fatal(err)
 	}
 	refused("no format file", "another directory")
-	if err := os.WriteFile(mark, []byte("2\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	s = open(t, dir, options(t, nil))
-	defer closed(t, s)
-	if v, ok, err := s.Get(nil, []byte("a")); err != nil || !ok || string(v) != "1" {
-		t.Errorf("after the refusals: %q, %v, %v", v, ok, err)
-	}
-	if got, err := os.ReadFile(mark); err != nil || string(got) != "3\n" {
-		t.Errorf("the format file of a store of the version before says %q, %v", got, err)
+	for _, before := range []string{"2\n", "3\n"} {
+		if err := os.WriteFile(mark, []byte(before), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s = open(t, dir, options(t, nil))
+		if v, ok, err := s.Get(nil, []byte("a")); err != nil || !ok || string(v) != "1" {
+			t.Errorf("after the refusals: %q, %v, %v", v, ok, err)
+		}
+		closed(t, s)
+		if got, err := os.ReadFile(mark); err != nil || string(got) != "4\n" {
+			t.Errorf("the format file of a store of version %q says %q, %v", before, got, err)
+		}
 	}
 }
 

@@ -16,7 +16,7 @@ const (
 	CodeSpace   byte = 'C' // functions' zips, apart so that no walk through a shard reads one
 	LogSpace    byte = 'L'
 	AlarmSpace  byte = 'a'
-	KeySpace    byte = 'k'
+	KMSSpace    byte = 'k' // KMS's keys, and those that seal the store
 	MetricSpace byte = 'm'
 	StackSpace  byte = 's' // stacks of resources
 	SMSSpace    byte = 't'
@@ -39,7 +39,7 @@ const (
 	AlarmStream
 	LogStream
 	IdentityStream
-	KeyStream
+	KMSStream
 	SMSStream
 	FirehoseStream
 	JobStream
@@ -51,7 +51,7 @@ const (
 // streams are those of spaces that one stream writes.
 var streams = [256]uint16{
 	MetricSpace: MetricStream, AlarmSpace: AlarmStream, LogSpace: LogStream, IdentitySpace: IdentityStream,
-	KeySpace: KeyStream, SMSSpace: SMSStream, FirehoseSpace: FirehoseStream, JobSpace: JobStream,
+	KMSSpace: KMSStream, SMSSpace: SMSStream, FirehoseSpace: FirehoseStream, JobSpace: JobStream,
 	SourceSpace: SourceStream, StackSpace: StackStream,
 }
 
@@ -149,7 +149,7 @@ const (
 	IdentityUses     byte = 'u'
 )
 
-// Tags behind KeySpace.
+// Tags behind KMSSpace.
 const (
 	KeyAliases byte = 'a'
 	KeyGrants  byte = 'g'
@@ -233,7 +233,7 @@ func Required() (spans []Span) {
 		all, data := Prefix(Shard(stream, 0)[:2]), Prefix(Shard(stream, Data))
 		spans = append(spans, Span{all.Lower, data.Lower}, Span{data.Upper, all.Upper})
 	}
-	for _, prefix := range [][]byte{{IdentitySpace}, {KeySpace}, {SMSSpace}, {FirehoseSpace, DeliveryStreams}, {SourceSpace}, {StackSpace, StackResources}, {StackSpace, StackRecords}, {StackSpace, StackTemplates}} {
+	for _, prefix := range [][]byte{{IdentitySpace}, {KMSSpace}, {SMSSpace}, {FirehoseSpace, DeliveryStreams}, {SourceSpace}, {StackSpace, StackResources}, {StackSpace, StackRecords}, {StackSpace, StackTemplates}} {
 		spans = append(spans, Prefix(prefix))
 	}
 	return spans

@@ -92,7 +92,7 @@ func identity(kind byte, p ...Part) []Part {
 	return append(key(tag(IdentitySpace), tag(kind)), p...)
 }
 
-func ofKeys(kind byte, p ...Part) []Part { return append(key(tag(KeySpace), tag(kind)), p...) }
+func ofKeys(kind byte, p ...Part) []Part { return append(key(tag(KMSSpace), tag(kind)), p...) }
 
 func ofSMS(kind byte, p ...Part) []Part {
 	return append(key(tag(SMSSpace), tag(kind), zeroed(PartAccount), zeroed(PartRegion)), p...)

@@ -175,10 +175,10 @@ func (r *rewrite) commit(changed map[uint16]*mutation.Batch) error {
 	if changed == nil {
 		changed = map[uint16]*mutation.Batch{}
 	}
-	if changed[keyspace.KeyStream] == nil {
-		changed[keyspace.KeyStream] = &mutation.Batch{}
+	if changed[keyspace.KMSStream] == nil {
+		changed[keyspace.KMSStream] = &mutation.Batch{}
 	}
-	r.state.Put(changed[keyspace.KeyStream])
+	r.state.Put(changed[keyspace.KMSStream])
 	var parts []journal.Part
 	for _, id := range slices.Sorted(maps.Keys(changed)) {
 		stream, state, err := r.Journal.Stream(id, nil)

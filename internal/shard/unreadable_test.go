@@ -96,7 +96,7 @@ func TestUnreadableKeysOfOwnShards(t *testing.T) {
 	}{
 		{"identities", func(k *kernel.Kernel) { identity.New(k, identity.Options{}) }, []byte{keyspace.IdentitySpace}, []string{"", "?", "e", "eaccount", "e1\x00", "k1", "ttoo long"}, keyspace.ErrUnknown},
 		{"text messages", func(k *kernel.Kernel) { texts.New(k, texts.Options{}) }, []byte{keyspace.SMSSpace}, []string{"", "?", "a1", "a1\x00region", "a1\x00region\x00more", "c1\x00region"}, keyspace.ErrUnknown},
-		{"keys", func(k *kernel.Kernel) { keys.New(k, sealing) }, []byte{keyspace.KeySpace}, []string{"", "?", "a1", "g1\x00region\x00", "k1\x00region"}, keyspace.ErrUnknown},
+		{"keys", func(k *kernel.Kernel) { keys.New(k, sealing) }, []byte{keyspace.KMSSpace}, []string{"", "?", "a1", "g1\x00region\x00", "k1\x00region"}, keyspace.ErrUnknown},
 		{"jobs", func(k *kernel.Kernel) { jobs.New(k, nil) }, []byte{keyspace.JobSpace}, []string{"", "?1"}, keyspace.ErrKey},
 		{"sources", func(k *kernel.Kernel) { sources.New(k, sealing.Sealer("sources")) }, []byte{keyspace.SourceSpace}, []string{"", "?1"}, keyspace.ErrKey},
 		{"stacks", func(k *kernel.Kernel) { stacks.New(k, nil, refusal.Text) }, []byte{keyspace.StackSpace, keyspace.StackRecords}, short, keyspace.ErrKey},

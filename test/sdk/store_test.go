@@ -463,7 +463,7 @@ func (e *everything) checkStreams() {
 	}
 	for id, c := range last {
 		starts := uint32(2)
-		if id == int(keyspace.KeyStream) {
+		if id == int(keyspace.KMSStream) {
 			starts++ // it is also begun to note what the store is sealed with
 		}
 		if c == nil || c.Epoch != starts {

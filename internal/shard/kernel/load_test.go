@@ -37,7 +37,7 @@ func TestDamagedLoad(t *testing.T) {
 		"state of a shard":       {keyspace.Shard(3, keyspace.StreamState), true},
 		"state of another owner": {keyspace.Shard(keyspace.MetricStream, keyspace.StreamState), true},
 		"identity":               {[]byte{keyspace.IdentitySpace, keyspace.IdentityEntities, 'a'}, true},
-		"key":                    {[]byte{keyspace.KeySpace, keyspace.KeyRecords, 'a'}, true},
+		"key":                    {[]byte{keyspace.KMSSpace, keyspace.KeyRecords, 'a'}, true},
 		"who wants no texts":     {[]byte{keyspace.SMSSpace, 'c', 'a'}, true},
 		"source of posts":        {[]byte{keyspace.SourceSpace, keyspace.SourceRecords, 'a'}, true},
 		"delivery stream":        {[]byte{keyspace.FirehoseSpace, keyspace.DeliveryStreams, 'a'}, true},

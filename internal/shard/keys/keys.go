@@ -54,7 +54,7 @@ func New(k *kernel.Kernel, sealing *seal.Keys) *Module {
 	policies, _ := lru.New[string, *policy.Policy](maxPolicies) // it fails for no other size than 0
 	m := &Module{
 		policies: policies, kernel: k,
-		shard: k.OwnShard(keyspace.KeyStream), sealing: sealing, sealer: sealing.Sealer("kms"),
+		shard: k.OwnShard(keyspace.KMSStream), sealing: sealing, sealer: sealing.Sealer("kms"),
 		keys: map[string]*kms.Key{}, aliases: map[aliasID]*kms.Alias{}, grants: map[string]map[string]*kms.Grant{}, secrets: map[string]any{},
 	}
 	m.shard.Add(m)
@@ -65,7 +65,7 @@ func New(k *kernel.Kernel, sealing *seal.Keys) *Module {
 // its key could be deleted, or be configured to have no key.
 func (m *Module) Load() error {
 	r := m.shard.Log.Reader()
-	err := store.EachParsed(r, keyspace.Prefix([]byte{keyspace.KeySpace}), m.load)
+	err := store.EachParsed(r, keyspace.Prefix([]byte{keyspace.KMSSpace}), m.load)
 	m.reckon()
 	return err
 }
@@ -150,7 +150,7 @@ func sortedIDs[T any](of map[string]T) []string {
 }
 
 func ownerKey(kind byte, account, region string) []byte {
-	key := append([]byte{keyspace.KeySpace, kind}, account...)
+	key := append([]byte{keyspace.KMSSpace, kind}, account...)
 	key = append(append(append(key, 0), region...), 0)
 	return key
 }

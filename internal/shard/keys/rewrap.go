@@ -34,7 +34,7 @@ func RewrapSealing(log *journal.Journal, now time.Time, from, to *seal.Root) err
 	if text, err = sealing.Rewrap(to); err != nil {
 		return err
 	}
-	stream, _, err := log.Stream(keyspace.KeyStream, nil)
+	stream, _, err := log.Stream(keyspace.KMSStream, nil)
 	if err != nil {
 		return err
 	}

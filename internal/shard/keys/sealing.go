@@ -17,7 +17,7 @@ import (
 
 // sealingKey is the key of the record that holds the keys of the store, wrapped with the
 // root key.
-var sealingKey = []byte{keyspace.KeySpace, keyspace.KeySealing}
+var sealingKey = []byte{keyspace.KMSSpace, keyspace.KeySealing}
 
 // SealingSpan is the range of keys of the record that the root key wraps.
 func SealingSpan() keyspace.Span { return keyspace.Prefix(sealingKey) }
@@ -79,7 +79,7 @@ func Sealing(log *journal.Journal) ([]byte, error) {
 }
 
 func putSealing(log *journal.Journal, now time.Time, text []byte) error {
-	stream, _, err := log.Stream(keyspace.KeyStream, nil)
+	stream, _, err := log.Stream(keyspace.KMSStream, nil)
 	if err != nil {
 		return err
 	}

@@ -12,7 +12,7 @@ import (
 	"godwit.dev/godwit/internal/seal"
 )
 
-var storedKey = []byte{keyspace.KeySpace, keyspace.KeyStored}
+var storedKey = []byte{keyspace.KMSSpace, keyspace.KeyStored}
 
 // Stored is the progress of sealing data that a store had in clear. A process that may write in
 // clear removes it first.
@@ -56,7 +56,7 @@ func ForgetStored(log *journal.Journal, now time.Time) error {
 	if _, ok, err := log.Reader().Get(nil, storedKey); err != nil || !ok {
 		return err
 	}
-	stream, _, err := log.Stream(keyspace.KeyStream, nil)
+	stream, _, err := log.Stream(keyspace.KMSStream, nil)
 	if err != nil {
 		return err
 	}

@@ -202,7 +202,7 @@ func TestParts(t *testing.T) {
 	shard, _ := k.Shard()
 	inc, _ := k.Number(PartIncarnation)
 	seq, _ := k.Number(PartSequence)
-	if k.ID != KindLease || k.Owner() != OwnerQueues || shard != 5 || inc != 258 || seq != 7 {
+	if k.ID != KindLease || k.Module() != ModuleQueues || shard != 5 || inc != 258 || seq != 7 {
 		t.Errorf("%+v: shard %d, incarnation %d, sequence %d", k, shard, inc, seq)
 	}
 	if _, ok := k.Text(PartName); ok {
@@ -234,7 +234,7 @@ func TestTable(t *testing.T) {
 	names := map[string]bool{}
 	for id := range Table {
 		k := &Table[id]
-		if k.Name == "" || k.Owner == "" || k.Value == "" || names[k.Name] || len(k.Key) > maxParts {
+		if k.Name == "" || k.Module == "" || k.Value == "" || names[k.Name] || len(k.Key) > maxParts {
 			t.Errorf("kind %d is incomplete or not its own: %+v", id, k)
 		}
 		names[k.Name] = true
@@ -267,7 +267,7 @@ func TestDocs(t *testing.T) {
 		for _, p := range k.Key {
 			parts = append(parts, p.String())
 		}
-		want.WriteString("| " + k.Name + " | " + string(k.Owner) + " | `" + strings.Join(parts, " ") + "` | " + k.Value + " |\n")
+		want.WriteString("| " + k.Name + " | " + string(k.Module) + " | `" + strings.Join(parts, " ") + "` | " + k.Value + " |\n")
 	}
 	if want.String() == string(text) {
 		return

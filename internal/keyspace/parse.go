@@ -29,8 +29,8 @@ func (k *Key) Kind() *Kind { return &Table[k.ID] }
 // Encoded is the key as it stands in the store.
 func (k *Key) Encoded() []byte { return k.encoded }
 
-// Owner is the module that the record is of.
-func (k *Key) Owner() Owner { return Table[k.ID].Owner }
+// Module is that of the record's kind.
+func (k *Key) Module() Module { return Table[k.ID].Module }
 
 // Number is the part with a name and of at most eight bytes; ok is false if the kind
 // has none.
@@ -80,7 +80,7 @@ func (k *Key) Shard() (shard uint16, ok bool) {
 }
 
 // former are the forms that keys of some kinds had in earlier versions, with the same parts
-// behind other fixed bytes. Each stays until its owner moves it, as a start does.
+// behind other fixed bytes. Each stays until its module moves it, as a start does.
 var former = [...]struct {
 	kind ID
 	key  []Part

@@ -2,31 +2,31 @@ package keyspace
 
 import "strconv"
 
-// Owner is the module that writes a kind of record and reads it back.
-type Owner string
+// Module names the module that writes a kind of record and reads it back.
+type Module string
 
-// The owners.
+// The modules.
 const (
-	OwnerJournal   Owner = "journal"
-	OwnerQueues    Owner = "queues"
-	OwnerTransfers Owner = "transfers"
-	OwnerTopics    Owner = "topics"
-	OwnerBacklogs  Owner = "backlogs"
-	OwnerDirect    Owner = "direct"
-	OwnerFunctions Owner = "functions"
-	OwnerSigning   Owner = "signing"
-	OwnerMetrics   Owner = "metrics"
-	OwnerAlarms    Owner = "alarms"
-	OwnerLogs      Owner = "logs"
-	OwnerIdentity  Owner = "identity"
-	OwnerKeys      Owner = "keys"
-	OwnerPlatforms Owner = "platforms"
-	OwnerSMS       Owner = "sms"
-	OwnerCluster   Owner = "cluster"
-	OwnerFirehose  Owner = "streams"
-	OwnerJobs      Owner = "jobs"
-	OwnerSources   Owner = "sources"
-	OwnerStacks    Owner = "stacks"
+	ModuleJournal   Module = "journal"
+	ModuleQueues    Module = "queues"
+	ModuleTransfers Module = "transfers"
+	ModuleTopics    Module = "topics"
+	ModuleBacklogs  Module = "backlogs"
+	ModuleDirect    Module = "direct"
+	ModuleFunctions Module = "functions"
+	ModuleSigning   Module = "signing"
+	ModuleMetrics   Module = "metrics"
+	ModuleAlarms    Module = "alarms"
+	ModuleLogs      Module = "logs"
+	ModuleIdentity  Module = "identity"
+	ModuleKeys      Module = "keys"
+	ModulePlatforms Module = "platforms"
+	ModuleSMS       Module = "sms"
+	ModuleCluster   Module = "cluster"
+	ModuleFirehose  Module = "streams"
+	ModuleJobs      Module = "jobs"
+	ModuleSources   Module = "sources"
+	ModuleStacks    Module = "stacks"
 )
 
 // Part is a part of a key: a fixed byte, a number or an id of Size bytes, or a text
@@ -58,10 +58,10 @@ func (p Part) String() string {
 
 // Kind is a kind of record.
 type Kind struct {
-	Name  string
-	Owner Owner
-	Key   []Part
-	Value string // the form of the value, in words
+	Name   string
+	Module Module
+	Key    []Part
+	Value  string // the form of the value, in words
 }
 
 func tag(b byte) Part               { return Part{End: b} }
@@ -248,112 +248,112 @@ const (
 
 // Table is every kind of record, by its ID and in the order of keys.
 var Table = [...]Kind{
-	KindArchive: {"archived publication", OwnerTopics, sharded(tag(Archives), number(PartIncarnation), number(PartSent), number(PartSequence)), fanoutForm},
-	KindDirect:  {"backlog of what an account publishes without a topic", OwnerDirect, append(named(Directs), text(PartName)), versioned},
+	KindArchive: {"archived publication", ModuleTopics, sharded(tag(Archives), number(PartIncarnation), number(PartSent), number(PartSequence)), fanoutForm},
+	KindDirect:  {"backlog of what an account publishes without a topic", ModuleDirect, append(named(Directs), text(PartName)), versioned},
 
-	KindCounters: {"counters of a queue", OwnerQueues, sharded(tag(Counters), number(PartIncarnation)), "10 to 14 uvarints: next, head, fresh, scheduled, leased, lowest of two lanes, grouped, returned, listed; listed as returned, turn, ages, one more than the bytes of messages"},
+	KindCounters: {"counters of a queue", ModuleQueues, sharded(tag(Counters), number(PartIncarnation)), "10 to 14 uvarints: next, head, fresh, scheduled, leased, lowest of two lanes, grouped, returned, listed; listed as returned, turn, ages, one more than the bytes of messages"},
 
-	KindDue:           {"scheduled message", OwnerQueues, ofQueue(tag(DueMessages), number("due"), number(PartSequence)), stateForm},
-	KindExpiry:        {"expiry of a message outside the main and the delayed lane; in FIFO queues, of one that came back", OwnerQueues, ofQueue(tag(MessageExpiries), number(PartSent), number(PartSequence)), "lane, 8 bytes"},
-	KindGroup:         {"group that is not empty", OwnerQueues, ofQueue(tag(Groups), number("lane")), "a sequence at or before its first, 8 bytes"},
-	KindHeld:          {"returned message of a FIFO group", OwnerQueues, ofQueue(tag(HeldMessages), number("lane"), number(PartSequence)), stateForm},
-	KindDueSecond:     {"messages due in a second", OwnerQueues, ofQueue(tag(DueSeconds), number("second")), "count, 8 bytes; of the second -1: a recount is under way"},
-	KindLease:         {"lease", OwnerQueues, ofQueue(tag(Leases), number(PartSequence)), stateForm},
-	KindMessage:       {"message", OwnerQueues, ofQueue(tag(Messages), number("lane"), number(PartSequence)), messageForm},
-	KindHistory:       {"history of attempts", OwnerBacklogs, ofQueue(tag(Histories), number(PartSequence)), "version 1 to 3, signature, cause, attempts; of a function's event version 1, JSON"},
-	KindReturnedGroup: {"group of a FIFO queue whose first message came back", OwnerQueues, ofQueue(tag(ReturnedGroups), number("due"), number("turn")), "16 bytes: lane, sequence"},
-	KindListedGroup:   {"group that gives something", OwnerQueues, ofQueue(tag(ListedGroups), number(PartSequence)), "17 bytes: lane, time, whether returned"},
-	KindDueTime:       {"due time of a scheduled message", OwnerQueues, ofQueue(tag(DueTimes), number(PartSequence)), "time, 8 bytes"},
-	KindTenant:        {"what a tenant of a fair queue has waiting", OwnerQueues, ofQueue(tag(Tenants), number("lane")), "2 uvarints: messages, scheduled"},
+	KindDue:           {"scheduled message", ModuleQueues, ofQueue(tag(DueMessages), number("due"), number(PartSequence)), stateForm},
+	KindExpiry:        {"expiry of a message outside the main and the delayed lane; in FIFO queues, of one that came back", ModuleQueues, ofQueue(tag(MessageExpiries), number(PartSent), number(PartSequence)), "lane, 8 bytes"},
+	KindGroup:         {"group that is not empty", ModuleQueues, ofQueue(tag(Groups), number("lane")), "a sequence at or before its first, 8 bytes"},
+	KindHeld:          {"returned message of a FIFO group", ModuleQueues, ofQueue(tag(HeldMessages), number("lane"), number(PartSequence)), stateForm},
+	KindDueSecond:     {"messages due in a second", ModuleQueues, ofQueue(tag(DueSeconds), number("second")), "count, 8 bytes; of the second -1: a recount is under way"},
+	KindLease:         {"lease", ModuleQueues, ofQueue(tag(Leases), number(PartSequence)), stateForm},
+	KindMessage:       {"message", ModuleQueues, ofQueue(tag(Messages), number("lane"), number(PartSequence)), messageForm},
+	KindHistory:       {"history of attempts", ModuleBacklogs, ofQueue(tag(Histories), number(PartSequence)), "version 1 to 3, signature, cause, attempts; of a function's event version 1, JSON"},
+	KindReturnedGroup: {"group of a FIFO queue whose first message came back", ModuleQueues, ofQueue(tag(ReturnedGroups), number("due"), number("turn")), "16 bytes: lane, sequence"},
+	KindListedGroup:   {"group that gives something", ModuleQueues, ofQueue(tag(ListedGroups), number(PartSequence)), "17 bytes: lane, time, whether returned"},
+	KindDueTime:       {"due time of a scheduled message", ModuleQueues, ofQueue(tag(DueTimes), number(PartSequence)), "time, 8 bytes"},
+	KindTenant:        {"what a tenant of a fair queue has waiting", ModuleQueues, ofQueue(tag(Tenants), number("lane")), "2 uvarints: messages, scheduled"},
 
-	KindDeletedTopics: {"mark that backlogs of deleted topics are being dropped", OwnerTopics, sharded(tag(DeletedTopics)), "the shard's latest incarnation then, 8 bytes"},
-	KindTopicSequence: {"next sequence of a FIFO topic", OwnerTopics, sharded(tag(TopicSequences), number(PartIncarnation)), fixed8},
-	KindDelivered:     {"subscriptions that a fan-out has passed already", OwnerTopics, sharded(tag(Delivered), number("number")), "uvarints: incarnations"},
-	KindConfirmation:  {"mail that has asked for a confirmation, or its answer", OwnerTopics, sharded(tag(Confirmations), number(PartUntil), number(PartOrder)), "version 1, whether it is an answer, time, digest of the mail box: 26 bytes; account"},
-	KindHandleKey:     {"key of receipt handles; in shard 0", OwnerQueues, sharded(tag(HandleKey)), "32 bytes"},
+	KindDeletedTopics: {"mark that backlogs of deleted topics are being dropped", ModuleTopics, sharded(tag(DeletedTopics)), "the shard's latest incarnation then, 8 bytes"},
+	KindTopicSequence: {"next sequence of a FIFO topic", ModuleTopics, sharded(tag(TopicSequences), number(PartIncarnation)), fixed8},
+	KindDelivered:     {"subscriptions that a fan-out has passed already", ModuleTopics, sharded(tag(Delivered), number("number")), "uvarints: incarnations"},
+	KindConfirmation:  {"mail that has asked for a confirmation, or its answer", ModuleTopics, sharded(tag(Confirmations), number(PartUntil), number(PartOrder)), "version 1, whether it is an answer, time, digest of the mail box: 26 bytes; account"},
+	KindHandleKey:     {"key of receipt handles; in shard 0", ModuleQueues, sharded(tag(HandleKey)), "32 bytes"},
 
-	KindAlias:           {"alias of a function", OwnerFunctions, append(function(FunctionAliases), zeroed(PartName), text("alias")), versioned},
-	KindDeletedFunction: {"highest version of a deleted function", OwnerFunctions, append(function(FunctionsDeleted), text(PartName)), versioned},
-	KindFunction:        {"function", OwnerFunctions, append(function(FunctionRecords), text(PartName)), versioned},
-	KindMapping:         {"event-source mapping", OwnerFunctions, append(function(FunctionMappings), text(PartName)), versioned},
-	KindVersion:         {"version of a function", OwnerFunctions, append(function(FunctionVersions), zeroed(PartName), number("version")), versioned},
+	KindAlias:           {"alias of a function", ModuleFunctions, append(function(FunctionAliases), zeroed(PartName), text("alias")), versioned},
+	KindDeletedFunction: {"highest version of a deleted function", ModuleFunctions, append(function(FunctionsDeleted), text(PartName)), versioned},
+	KindFunction:        {"function", ModuleFunctions, append(function(FunctionRecords), text(PartName)), versioned},
+	KindMapping:         {"event-source mapping", ModuleFunctions, append(function(FunctionMappings), text(PartName)), versioned},
+	KindVersion:         {"version of a function", ModuleFunctions, append(function(FunctionVersions), zeroed(PartName), number("version")), versioned},
 
-	KindStreamState: {"shard, or another stream of the journal", OwnerJournal, sharded(tag(StreamState)), "28 bytes: sequence, epoch, time, latest incarnation"},
+	KindStreamState: {"shard, or another stream of the journal", ModuleJournal, sharded(tag(StreamState)), "28 bytes: sequence, epoch, time, latest incarnation"},
 
-	KindPlatformApplication: {"platform application, its credentials sealed", OwnerPlatforms, append(slashed(sharded(tag(Platforms), tag(PlatformApplications))...), text(PartName)), versioned},
-	KindPlatformEndpoint:    {"platform endpoint", OwnerPlatforms, sharded(tag(Platforms), tag(PlatformEndpoints), number(PartIncarnation), id(PartEndpoint, 16)), versioned},
-	KindPlatformToken:       {"platform endpoint by its token", OwnerPlatforms, sharded(tag(Platforms), tag(PlatformTokens), number(PartIncarnation), id("token", 16)), "the endpoint's id, 16 bytes"},
+	KindPlatformApplication: {"platform application, its credentials sealed", ModulePlatforms, append(slashed(sharded(tag(Platforms), tag(PlatformApplications))...), text(PartName)), versioned},
+	KindPlatformEndpoint:    {"platform endpoint", ModulePlatforms, sharded(tag(Platforms), tag(PlatformEndpoints), number(PartIncarnation), id(PartEndpoint, 16)), versioned},
+	KindPlatformToken:       {"platform endpoint by its token", ModulePlatforms, sharded(tag(Platforms), tag(PlatformTokens), number(PartIncarnation), id("token", 16)), "the endpoint's id, 16 bytes"},
 
-	KindFanout:       {"publication that is being spread", OwnerTopics, sharded(tag(Fanouts), number(PartCount)), fanoutForm},
-	KindQueue:        {"queue", OwnerQueues, append(named(Queues), text(PartName)), versioned},
-	KindReplay:       {"replay of an archive", OwnerTopics, sharded(tag(Replays), number(PartIncarnation)), "16 bytes: time, sequence"},
-	KindSubscription: {"subscription", OwnerTopics, append(slashed(sharded(tag(Subscriptions))...), zeroed(PartName), text(PartID)), versioned},
-	KindTopic:        {"topic", OwnerTopics, append(slashed(sharded(tag(Topics))...), text(PartName)), versioned},
-	KindDuplicate:    {"deduplication id that was accepted in a minute", OwnerQueues, sharded(tag(Duplicates), number("minute"), number(PartIncarnation), id(PartID, 16)), "32 bytes: time, sequence, message id"},
-	KindMoveTask:     {"move task", OwnerTransfers, append(named(MoveTasks), zeroed(PartName), number(PartCount)), versioned},
-	KindTransfer:     {"mark of a message that was taken in", OwnerTransfers, sharded(tag(Transfers), id(PartSourceShard, 2), number(PartSource), number(PartSourceSequence)), "lane at the source, 8 bytes"},
-	KindSigningKey:   {"key that envelopes are signed with; in shard 0", OwnerSigning, sharded(tag(SigningKeys), id(PartSigningKey, 16)), "version, number; private key in PKCS #1, certificate in DER"},
+	KindFanout:       {"publication that is being spread", ModuleTopics, sharded(tag(Fanouts), number(PartCount)), fanoutForm},
+	KindQueue:        {"queue", ModuleQueues, append(named(Queues), text(PartName)), versioned},
+	KindReplay:       {"replay of an archive", ModuleTopics, sharded(tag(Replays), number(PartIncarnation)), "16 bytes: time, sequence"},
+	KindSubscription: {"subscription", ModuleTopics, append(slashed(sharded(tag(Subscriptions))...), zeroed(PartName), text(PartID)), versioned},
+	KindTopic:        {"topic", ModuleTopics, append(slashed(sharded(tag(Topics))...), text(PartName)), versioned},
+	KindDuplicate:    {"deduplication id that was accepted in a minute", ModuleQueues, sharded(tag(Duplicates), number("minute"), number(PartIncarnation), id(PartID, 16)), "32 bytes: time, sequence, message id"},
+	KindMoveTask:     {"move task", ModuleTransfers, append(named(MoveTasks), zeroed(PartName), number(PartCount)), versioned},
+	KindTransfer:     {"mark of a message that was taken in", ModuleTransfers, sharded(tag(Transfers), id(PartSourceShard, 2), number(PartSource), number(PartSourceSequence)), "lane at the source, 8 bytes"},
+	KindSigningKey:   {"key that envelopes are signed with; in shard 0", ModuleSigning, sharded(tag(SigningKeys), id(PartSigningKey, 16)), "version, number; private key in PKCS #1, certificate in DER"},
 
-	KindCode: {"piece of a function's zip", OwnerFunctions, key(tag(CodeSpace), id(PartShard, 2), number(PartUpload), id("piece", 4)), "64 KiB at most"},
+	KindCode: {"piece of a function's zip", ModuleFunctions, key(tag(CodeSpace), id(PartShard, 2), number(PartUpload), id("piece", 4)), "64 KiB at most"},
 
-	KindLogBucket:     {"an hour of a log group", OwnerLogs, log(LogBuckets, number(PartGroup), number("hour")), "bytes, events: 16 bytes"},
-	KindLogTotals:     {"totals of a log group", OwnerLogs, log(LogTotals, number(PartGroup)), "retention, next expiry, bytes, events: 32 bytes"},
-	KindLogDeleted:    {"removed log stream with events", OwnerLogs, log(LogDeleted, number(PartGroup), number(PartStream)), none},
-	KindLogEvent:      {"log event", OwnerLogs, log(LogEvents, number(PartGroup), number("time"), number(PartSequence)), "stream, time of arrival: 16 bytes; message"},
-	KindLogGroup:      {"log group", OwnerLogs, log(LogGroups, zeroed(PartAccount), zeroed(PartRegion), text(PartName)), "id, creation: 16 bytes; JSON"},
-	KindLogIndex:      {"log event by its stream", OwnerLogs, log(LogIndex, number(PartGroup), number("hour"), number(PartStream), number("time"), number(PartSequence)), none},
-	KindLogStreamName: {"name of a log stream", OwnerLogs, log(LogStreamNames, number(PartGroup), number(PartStream)), "the name"},
-	KindLogOldest:     {"log group with events of an hour", OwnerLogs, log(LogOldest, number("hour"), number(PartGroup)), none},
-	KindLogSequence:   {"bound of the numbers given to log groups", OwnerLogs, log(LogSequence), fixed8},
-	KindLogStream:     {"log stream", OwnerLogs, log(LogStreams, number(PartGroup), text(PartName)), "id, creation, first, last and latest event: 40 bytes"},
-	KindLogLatest:     {"log stream by its last event", OwnerLogs, log(LogLatest, number(PartGroup), number("time"), number(PartStream)), "the stream's name"},
-	KindLogClock:      {"time of the log groups' latest commit", OwnerLogs, log(LogClock), fixed8},
-	KindLogExpiry:     {"log group of which something expires", OwnerLogs, log(LogExpiries, number("hour"), number(PartGroup)), none},
+	KindLogBucket:     {"an hour of a log group", ModuleLogs, log(LogBuckets, number(PartGroup), number("hour")), "bytes, events: 16 bytes"},
+	KindLogTotals:     {"totals of a log group", ModuleLogs, log(LogTotals, number(PartGroup)), "retention, next expiry, bytes, events: 32 bytes"},
+	KindLogDeleted:    {"removed log stream with events", ModuleLogs, log(LogDeleted, number(PartGroup), number(PartStream)), none},
+	KindLogEvent:      {"log event", ModuleLogs, log(LogEvents, number(PartGroup), number("time"), number(PartSequence)), "stream, time of arrival: 16 bytes; message"},
+	KindLogGroup:      {"log group", ModuleLogs, log(LogGroups, zeroed(PartAccount), zeroed(PartRegion), text(PartName)), "id, creation: 16 bytes; JSON"},
+	KindLogIndex:      {"log event by its stream", ModuleLogs, log(LogIndex, number(PartGroup), number("hour"), number(PartStream), number("time"), number(PartSequence)), none},
+	KindLogStreamName: {"name of a log stream", ModuleLogs, log(LogStreamNames, number(PartGroup), number(PartStream)), "the name"},
+	KindLogOldest:     {"log group with events of an hour", ModuleLogs, log(LogOldest, number("hour"), number(PartGroup)), none},
+	KindLogSequence:   {"bound of the numbers given to log groups", ModuleLogs, log(LogSequence), fixed8},
+	KindLogStream:     {"log stream", ModuleLogs, log(LogStreams, number(PartGroup), text(PartName)), "id, creation, first, last and latest event: 40 bytes"},
+	KindLogLatest:     {"log stream by its last event", ModuleLogs, log(LogLatest, number(PartGroup), number("time"), number(PartStream)), "the stream's name"},
+	KindLogClock:      {"time of the log groups' latest commit", ModuleLogs, log(LogClock), fixed8},
+	KindLogExpiry:     {"log group of which something expires", ModuleLogs, log(LogExpiries, number("hour"), number(PartGroup)), none},
 
-	KindAlarm:         {"alarm", OwnerAlarms, alarm(AlarmRecords, zeroed(PartAccount), zeroed(PartRegion), zeroed(PartName)), inJSON},
-	KindAlarmItem:     {"item of alarms' history", OwnerAlarms, alarm(AlarmHistory, zeroed(PartAccount), zeroed(PartRegion), number("time"), id(PartSequence, 4)), inJSON},
-	KindAlarmIndex:    {"item of an alarm's history", OwnerAlarms, alarm(AlarmIndex, zeroed(PartAccount), zeroed(PartRegion), zeroed(PartName), number("time"), id(PartSequence, 4)), none},
-	KindAlarmAction:   {"alarm's action that is due", OwnerAlarms, alarm(AlarmActions, number("time"), id(PartSequence, 4)), inJSON},
-	KindAlarmSequence: {"last sequence of alarms", OwnerAlarms, alarm(AlarmSequence), "number, 4 bytes"},
+	KindAlarm:         {"alarm", ModuleAlarms, alarm(AlarmRecords, zeroed(PartAccount), zeroed(PartRegion), zeroed(PartName)), inJSON},
+	KindAlarmItem:     {"item of alarms' history", ModuleAlarms, alarm(AlarmHistory, zeroed(PartAccount), zeroed(PartRegion), number("time"), id(PartSequence, 4)), inJSON},
+	KindAlarmIndex:    {"item of an alarm's history", ModuleAlarms, alarm(AlarmIndex, zeroed(PartAccount), zeroed(PartRegion), zeroed(PartName), number("time"), id(PartSequence, 4)), none},
+	KindAlarmAction:   {"alarm's action that is due", ModuleAlarms, alarm(AlarmActions, number("time"), id(PartSequence, 4)), inJSON},
+	KindAlarmSequence: {"last sequence of alarms", ModuleAlarms, alarm(AlarmSequence), "number, 4 bytes"},
 
-	KindFence: {"how far a cell's replica has come in its log", OwnerCluster, key(tag(ClusterSpace), tag(ClusterFences), id("cell", 2)), "version 1, epoch, number, position in the log: 25 bytes; owner"},
+	KindFence: {"how far a cell's replica has come in its log", ModuleCluster, key(tag(ClusterSpace), tag(ClusterFences), id("cell", 2)), "version 1, epoch, number, position in the log: 25 bytes; owner"},
 
-	KindFirehoseBatch:   {"batch of a delivery stream that is being delivered", OwnerFirehose, firehose(FirehoseBatches, number(PartStream)), versioned},
-	KindFirehoseChunk:   {"chunk of a delivery stream's records", OwnerFirehose, firehose(FirehoseChunks, number(PartStream), number(PartSequence)), "time of arrival, records, bytes: 16 bytes"},
-	KindFirehoseRecords: {"records of a chunk", OwnerFirehose, firehose(FirehoseRecords, number(PartStream), number(PartSequence)), "sealed: length and flag, data"},
-	KindDeliveryStream:  {"delivery stream", OwnerFirehose, firehose(DeliveryStreams, zeroed(PartAccount), zeroed(PartRegion), text(PartName)), "version 1, JSON; its access key sealed"},
-	KindIdentity:        {"user, group, role, policy, identity provider, instance profile or alias", OwnerIdentity, identity(IdentityEntities, zeroed(PartAccount), id(PartKind, 1), text(PartName)), versioned},
-	KindAccessKey:       {"access key of a user, its secret sealed", OwnerIdentity, identity(IdentityKeys, zeroed(PartAccount), text(PartName)), versioned},
-	KindTokenKey:        {"key of session tokens", OwnerIdentity, identity(IdentityTokens), "whether it is sealed, 1 byte; 32 bytes, or these sealed"},
-	KindIdentityUse:     {"latest use of an access key or a role", OwnerIdentity, identity(IdentityUses, text(PartName)), versioned},
-	KindJob:             {"job of an operator, what it looks for sealed", OwnerJobs, key(tag(JobSpace), tag(JobRecords), text("job")), versioned},
+	KindFirehoseBatch:   {"batch of a delivery stream that is being delivered", ModuleFirehose, firehose(FirehoseBatches, number(PartStream)), versioned},
+	KindFirehoseChunk:   {"chunk of a delivery stream's records", ModuleFirehose, firehose(FirehoseChunks, number(PartStream), number(PartSequence)), "time of arrival, records, bytes: 16 bytes"},
+	KindFirehoseRecords: {"records of a chunk", ModuleFirehose, firehose(FirehoseRecords, number(PartStream), number(PartSequence)), "sealed: length and flag, data"},
+	KindDeliveryStream:  {"delivery stream", ModuleFirehose, firehose(DeliveryStreams, zeroed(PartAccount), zeroed(PartRegion), text(PartName)), "version 1, JSON; its access key sealed"},
+	KindIdentity:        {"user, group, role, policy, identity provider, instance profile or alias", ModuleIdentity, identity(IdentityEntities, zeroed(PartAccount), id(PartKind, 1), text(PartName)), versioned},
+	KindAccessKey:       {"access key of a user, its secret sealed", ModuleIdentity, identity(IdentityKeys, zeroed(PartAccount), text(PartName)), versioned},
+	KindTokenKey:        {"key of session tokens", ModuleIdentity, identity(IdentityTokens), "whether it is sealed, 1 byte; 32 bytes, or these sealed"},
+	KindIdentityUse:     {"latest use of an access key or a role", ModuleIdentity, identity(IdentityUses, text(PartName)), versioned},
+	KindJob:             {"job of an operator, what it looks for sealed", ModuleJobs, key(tag(JobSpace), tag(JobRecords), text("job")), versioned},
 
-	KindKeyAlias: {"alias of a KMS key", OwnerKeys, ofKeys(KeyAliases, zeroed(PartAccount), zeroed(PartRegion), text(PartName)), versioned},
-	KindKeyGrant: {"grant of a KMS key", OwnerKeys, ofKeys(KeyGrants, zeroed(PartAccount), zeroed(PartRegion), zeroed(PartName), text("grant")), versioned},
-	KindKey:      {"KMS key", OwnerKeys, ofKeys(KeyRecords, zeroed(PartAccount), zeroed(PartRegion), text(PartName)), "version 1, JSON; its material sealed"},
-	KindStored:   {"how far what was stored in clear has been sealed", OwnerKeys, ofKeys(KeyStored), inJSON},
-	KindSealing:  {"keys that seal what is on disk, wrapped with the root key", OwnerKeys, ofKeys(KeySealing), inJSON},
+	KindKeyAlias: {"alias of a KMS key", ModuleKeys, ofKeys(KeyAliases, zeroed(PartAccount), zeroed(PartRegion), text(PartName)), versioned},
+	KindKeyGrant: {"grant of a KMS key", ModuleKeys, ofKeys(KeyGrants, zeroed(PartAccount), zeroed(PartRegion), zeroed(PartName), text("grant")), versioned},
+	KindKey:      {"KMS key", ModuleKeys, ofKeys(KeyRecords, zeroed(PartAccount), zeroed(PartRegion), text(PartName)), "version 1, JSON; its material sealed"},
+	KindStored:   {"how far what was stored in clear has been sealed", ModuleKeys, ofKeys(KeyStored), inJSON},
+	KindSealing:  {"keys that seal what is on disk, wrapped with the root key", ModuleKeys, ofKeys(KeySealing), inJSON},
 
-	KindMetricClosed: {"minutes in which a resource reported the same", OwnerMetrics, metric(MetricClosed, zeroed(PartAccount), zeroed(PartRegion), zeroed("namespace"), zeroed("dimensions"), id("first minute", 4)), "last minute, 4 bytes; sample"},
-	KindMetricFloor:  {"minute before which points are in the next resolution", OwnerMetrics, metric(MetricFloors, id("resolution", 1)), "minute, 4 bytes"},
-	KindMetricSecond: {"point of a second", OwnerMetrics, metric(MetricSeconds, id("half hour", 4), id("series", 16), id("second", 4)), setForm},
-	KindMetricLatest: {"latest write of metrics", OwnerMetrics, metric(MetricLatest), "12 bytes: minute, latest minute written, milliseconds; of old 8"},
-	KindMetricOpen:   {"what a resource tells each minute now", OwnerMetrics, metric(MetricOpen, zeroed(PartAccount), zeroed(PartRegion), zeroed("namespace"), zeroed("dimensions")), "first minute, 4 bytes; sample"},
-	KindMetricPoint:  {"point of a metric", OwnerMetrics, metric(MetricPoints, id("resolution", 1), id("bucket", 4), id("series", 16), id("minute", 4)), setForm},
-	KindMetricSeries: {"series of a metric", OwnerMetrics, metric(MetricSeries, zeroed(PartAccount), zeroed(PartRegion), zeroed("namespace"), zeroed(PartName), zeroed("dimensions"), text("unit")), "minute it was last seen in, 4 bytes"},
+	KindMetricClosed: {"minutes in which a resource reported the same", ModuleMetrics, metric(MetricClosed, zeroed(PartAccount), zeroed(PartRegion), zeroed("namespace"), zeroed("dimensions"), id("first minute", 4)), "last minute, 4 bytes; sample"},
+	KindMetricFloor:  {"minute before which points are in the next resolution", ModuleMetrics, metric(MetricFloors, id("resolution", 1)), "minute, 4 bytes"},
+	KindMetricSecond: {"point of a second", ModuleMetrics, metric(MetricSeconds, id("half hour", 4), id("series", 16), id("second", 4)), setForm},
+	KindMetricLatest: {"latest write of metrics", ModuleMetrics, metric(MetricLatest), "12 bytes: minute, latest minute written, milliseconds; of old 8"},
+	KindMetricOpen:   {"what a resource tells each minute now", ModuleMetrics, metric(MetricOpen, zeroed(PartAccount), zeroed(PartRegion), zeroed("namespace"), zeroed("dimensions")), "first minute, 4 bytes; sample"},
+	KindMetricPoint:  {"point of a metric", ModuleMetrics, metric(MetricPoints, id("resolution", 1), id("bucket", 4), id("series", 16), id("minute", 4)), setForm},
+	KindMetricSeries: {"series of a metric", ModuleMetrics, metric(MetricSeries, zeroed(PartAccount), zeroed(PartRegion), zeroed("namespace"), zeroed(PartName), zeroed("dimensions"), text("unit")), "minute it was last seen in, 4 bytes"},
 
-	KindChangeSet:     {"change set of a stack", OwnerStacks, ofStack(StackChanges, id(PartChangeSet, 16)), sealedJSON},
-	KindStackEvent:    {"event of a stack", OwnerStacks, ofStack(StackEvents, number("number")), sealedJSON},
-	KindStackResource: {"resource of a stack", OwnerStacks, ofStack(StackResources, text(PartLogicalID)), sealedJSON},
-	KindStack:         {"stack", OwnerStacks, ofStack(StackRecords), sealedJSON},
-	KindStackTemplate: {"template of a stack", OwnerStacks, ofStack(StackTemplates, number("number")), sealedJSON},
+	KindChangeSet:     {"change set of a stack", ModuleStacks, ofStack(StackChanges, id(PartChangeSet, 16)), sealedJSON},
+	KindStackEvent:    {"event of a stack", ModuleStacks, ofStack(StackEvents, number("number")), sealedJSON},
+	KindStackResource: {"resource of a stack", ModuleStacks, ofStack(StackResources, text(PartLogicalID)), sealedJSON},
+	KindStack:         {"stack", ModuleStacks, ofStack(StackRecords), sealedJSON},
+	KindStackTemplate: {"template of a stack", ModuleStacks, ofStack(StackTemplates, number("number")), sealedJSON},
 
-	KindSMSAttributes:  {"an account's settings of text messages", OwnerSMS, ofSMS(SMSAttributes), versioned},
-	KindSMSConsent:     {"phone number that has opted out, or in again", OwnerSMS, ofSMS(SMSConsents, text(PartNumber)), versioned},
-	KindSMSDestination: {"phone number of the sandbox", OwnerSMS, ofSMS(SMSDestinations, text(PartNumber)), versioned},
-	KindSMSSpending:    {"what an account has spent on text messages in a month", OwnerSMS, ofSMS(SMSSpending), versioned},
+	KindSMSAttributes:  {"an account's settings of text messages", ModuleSMS, ofSMS(SMSAttributes), versioned},
+	KindSMSConsent:     {"phone number that has opted out, or in again", ModuleSMS, ofSMS(SMSConsents, text(PartNumber)), versioned},
+	KindSMSDestination: {"phone number of the sandbox", ModuleSMS, ofSMS(SMSDestinations, text(PartNumber)), versioned},
+	KindSMSSpending:    {"what an account has spent on text messages in a month", ModuleSMS, ofSMS(SMSSpending), versioned},
 
-	KindSource: {"source that posts come in by", OwnerSources, key(tag(SourceSpace), tag(SourceRecords), text(PartName)), "version 1, JSON; its secrets sealed"},
+	KindSource: {"source that posts come in by", ModuleSources, key(tag(SourceSpace), tag(SourceRecords), text(PartName)), "version 1, JSON; its secrets sealed"},
 }
 
 const setForm = "form, count, sum, minimum, maximum, distribution"

@@ -79,26 +79,26 @@ func check(k *keyspace.Key, key, value []byte) (err error) {
 	case keyspace.KindSigningKey:
 		err = sealed.CheckRecord(value, signing.CheckRecord)
 	default:
-		switch k.Owner() {
-		case keyspace.OwnerMetrics:
+		switch k.Module() {
+		case keyspace.ModuleMetrics:
 			err = metrics.CheckRecord(k.ID, value)
-		case keyspace.OwnerAlarms:
+		case keyspace.ModuleAlarms:
 			err = alarms.CheckRecord(k.ID, value)
-		case keyspace.OwnerIdentity:
+		case keyspace.ModuleIdentity:
 			err = identity.CheckRecord(k.ID, value)
-		case keyspace.OwnerPlatforms:
+		case keyspace.ModulePlatforms:
 			err = platforms.CheckRecord(k.ID, value)
-		case keyspace.OwnerSMS:
+		case keyspace.ModuleSMS:
 			err = texts.CheckRecord(k.ID, value)
-		case keyspace.OwnerJobs:
+		case keyspace.ModuleJobs:
 			err = jobs.CheckRecord(value)
-		case keyspace.OwnerSources:
+		case keyspace.ModuleSources:
 			err = sources.CheckRecord(value)
-		case keyspace.OwnerStacks:
+		case keyspace.ModuleStacks:
 			err = stacks.CheckRecord(k.ID, value)
-		case keyspace.OwnerLogs:
+		case keyspace.ModuleLogs:
 			err = logs.CheckRecord(k.ID, value)
-		case keyspace.OwnerFirehose:
+		case keyspace.ModuleFirehose:
 			err = streams.CheckRecord(k.ID, value)
 		default:
 			err = shard.CheckRecord(k.ID, value)

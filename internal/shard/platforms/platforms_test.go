@@ -169,7 +169,7 @@ func TestRestart(t *testing.T) {
 			t.Errorf("%q has a credential", key)
 		}
 		k, err := keyspace.Parse(key)
-		if err == nil && k.Owner() == keyspace.OwnerPlatforms {
+		if err == nil && k.Module() == keyspace.ModulePlatforms {
 			err = platforms.CheckRecord(k.ID, value)
 		}
 		if err != nil {

@@ -17,9 +17,10 @@ import (
 
 // Executor executes an action.
 type Executor interface {
-	// Execute executes an action, durably. The errors Unavailable, Throttled and
+	// Execute executes an action, and runs end in the commit with which that is durable: a crash
+	// repeats nothing. With an error it has done neither. The errors Unavailable, Throttled and
 	// InsufficientStorage are temporary, others are permanent.
-	Execute(ctx context.Context, a Action) error
+	Execute(ctx context.Context, a Action, end *kernel.Joined) error
 }
 
 // Action is an action that is due.
@@ -135,8 +136,8 @@ func (e *Engine) Execute(ctx context.Context) error {
 			return err
 		}
 		e.shard.AwaitReads() // the reported state must not be lost
-		failure := ""
-		if err := e.options.Executor.Execute(ctx, p.Action); err != nil {
+		done := &kernel.Joined{Shard: e.shard, Run: func() { e.finish(l, &p, "") }}
+		if err := e.options.Executor.Execute(ctx, p.Action, done); err != nil {
 			if ctx.Err() != nil {
 				return nil // it is still due
 			}
@@ -146,10 +147,9 @@ func (e *Engine) Execute(ctx context.Context) error {
 				continue
 			default:
 			}
-			failure = err.Error()
-			e.kernel.Logger.Warn("an alarm's action failed", "alarm", p.ID.Name, "action", p.ARN, "reason", failure)
+			e.kernel.Logger.Warn("an alarm's action failed", "alarm", p.ID.Name, "action", p.ARN, "reason", err.Error())
+			e.end(l, &p, err.Error())
 		}
-		e.end(l, &p, failure)
 	}
 }
 
@@ -189,20 +189,25 @@ func (e *Engine) putOff(l *actionQueue) {
 	})
 }
 
-// end removes the oldest action of a queue from the store, and notes it in the history unless
-// it is nil, which means unreadable.
+// end removes the oldest action of a queue, which was not executed.
 func (e *Engine) end(l *actionQueue, p *pending, failure string) {
 	_, _ = e.shard.Run(true, func(*kernel.Tx) error {
-		c := e.begin()
-		c.batch.Delete(l.keys[0])
-		if p != nil {
-			a := alarm.Alarm{Account: p.ID.Account, Region: p.ID.Region, Name: p.ID.Name}
-			c.note(p.ID, a.Acted(p.ARN, failure, p.Message, p.Since, c.now))
-		}
-		c.apply()
-		e.actionQueues.shorten(l)
+		e.finish(l, p, failure)
 		return nil
 	})
+}
+
+// finish removes the oldest action of a queue from the store, and notes it in the history unless
+// it is nil, which means unreadable. The caller has the shard's lock.
+func (e *Engine) finish(l *actionQueue, p *pending, failure string) {
+	c := e.begin()
+	c.batch.Delete(l.keys[0])
+	if p != nil {
+		a := alarm.Alarm{Account: p.ID.Account, Region: p.ID.Region, Name: p.ID.Name}
+		c.note(p.ID, a.Acted(p.ARN, failure, p.Message, p.Since, c.now))
+	}
+	c.apply()
+	e.actionQueues.shorten(l)
 }
 
 // giveUp drops waiting actions of owners that have more than MaxWaiting.

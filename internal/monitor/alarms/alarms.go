@@ -1,8 +1,8 @@
 // Package alarms has the alarms, evaluates them each minute and executes their actions.
 //
 // A new state, its item in the history and the due actions are one commit. The actions are
-// executed after it, and are then removed from the store: a crash in between executes them
-// again, and none is lost.
+// executed after it, each in a commit that also removes it from the store: a crash repeats none
+// and loses none.
 package alarms
 
 import (

@@ -40,7 +40,7 @@ type executed struct {
 	failing map[string]error // by action
 }
 
-func (x *executed) Execute(_ context.Context, a Action) error {
+func (x *executed) Execute(_ context.Context, a Action, end *kernel.Joined) error {
 	subject := a.Subject
 	if isFunction(a.ARN) {
 		var event struct {
@@ -52,7 +52,11 @@ func (x *executed) Execute(_ context.Context, a Action) error {
 		subject = event.Data.State.Value + ":"
 	}
 	x.actions = append(x.actions, a.ARN+" "+subject)
-	return cmp.Or(x.failing[a.ARN], x.fail)
+	if err := cmp.Or(x.failing[a.ARN], x.fail); err != nil {
+		return err
+	}
+	end.Shard.View(end.Run)
+	return nil
 }
 
 // told are the states that it was tried to tell somebody of, in order.

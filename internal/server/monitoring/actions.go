@@ -11,6 +11,7 @@ import (
 	"godwit.dev/godwit/internal/monitor/alarms"
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard"
+	"godwit.dev/godwit/internal/shard/kernel"
 )
 
 // services are what alarms tell: *shard.Engine.
@@ -18,7 +19,7 @@ type services interface {
 	AdmitsPublisher(ctx context.Context, t arn.ARN, account, address string) bool
 	Publish(ctx context.Context, t arn.ARN, publications ...shard.Publication) ([]shard.SendResult, error)
 	AdmitFunction(ctx context.Context, fn arn.ARN, service, sourceARN, sourceAccount string) error
-	InvokeAsync(ctx context.Context, fn arn.ARN, ev function.Event) error
+	InvokeJoined(ctx context.Context, fn arn.ARN, ev function.Event, joined *kernel.Joined) error
 }
 
 // alarmsPrincipal is who invokes functions for alarms.
@@ -40,26 +41,26 @@ type actions struct {
 
 var _ alarms.Executor = (*actions)(nil)
 
-// Execute publishes to a topic, or invokes a function. Refusals have the texts that callers
-// of these services see.
-func (x *actions) Execute(ctx context.Context, a alarms.Action) error {
+// Execute publishes to a topic, or invokes a function, and ends the action in the same commit.
+// Refusals have the texts that callers of these services see.
+func (x *actions) Execute(ctx context.Context, a alarms.Action, end *kernel.Joined) error {
 	if x.held() {
 		return fault.New(fault.Unavailable, "deliveries are held since the restore")
 	}
-	err := x.notify(ctx, a)
+	err := x.notify(ctx, a, end)
 	if fault.Is(err) {
 		return fault.New(fault.KindOf(err), refusal.Text(err))
 	}
 	return err
 }
 
-func (x *actions) notify(ctx context.Context, a alarms.Action) error {
+func (x *actions) notify(ctx context.Context, a alarms.Action, end *kernel.Joined) error {
 	target, err := arn.Parse(a.ARN)
 	if err != nil {
 		return err
 	}
 	if target.Service == "lambda" {
-		return x.call(ctx, target, a)
+		return x.call(ctx, target, a, end)
 	}
 	source, _ := arn.Parse(a.Source) // of an alarm: it is one
 	switch {
@@ -72,12 +73,13 @@ func (x *actions) notify(ctx context.Context, a alarms.Action) error {
 	}
 	_, err = x.services.Publish(ctx, target, shard.Publication{
 		ID: x.newID(), Sender: a.Account, Subject: a.Subject, Body: []byte(a.Message), Caller: cloudWatch, Source: &source,
+		Joined: end,
 	})
 	return err
 }
 
 // call invokes a function whose policy lets alarms do so.
-func (x *actions) call(ctx context.Context, target arn.ARN, a alarms.Action) error {
+func (x *actions) call(ctx context.Context, target arn.ARN, a alarms.Action, end *kernel.Joined) error {
 	fn, qualifier, ok := target.SplitFunction()
 	if !ok {
 		return fault.Newf(fault.ResourceNotFound, "Function not found: %s", a.ARN)
@@ -85,5 +87,5 @@ func (x *actions) call(ctx context.Context, target arn.ARN, a alarms.Action) err
 	if err := x.services.AdmitFunction(ctx, target, alarmsPrincipal, a.Source, a.Account); err != nil {
 		return err
 	}
-	return x.services.InvokeAsync(ctx, fn, function.Event{ID: x.newID(), Qualifier: qualifier, Payload: []byte(a.Message)})
+	return x.services.InvokeJoined(ctx, fn, function.Event{ID: x.newID(), Qualifier: qualifier, Payload: []byte(a.Message)}, end)
 }

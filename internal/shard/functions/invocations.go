@@ -81,6 +81,12 @@ func (sh *Shard) loadEvents() error {
 // ResourceNotFound for an unknown function or qualifier, ResourceConflict for one that cannot
 // be invoked yet, InsufficientStorage, Throttled if the account's storage quota is used up.
 func (e *Functions) InvokeAsync(ctx context.Context, fn arn.ARN, ev function.Event) error {
+	return e.InvokeJoined(ctx, fn, ev, nil)
+}
+
+// InvokeJoined is InvokeAsync that runs a command in the commit with which the event is durable;
+// nil: none.
+func (e *Functions) InvokeJoined(ctx context.Context, fn arn.ARN, ev function.Event, joined *kernel.Joined) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -96,7 +102,10 @@ func (e *Functions) InvokeAsync(ctx context.Context, fn arn.ARN, ev function.Eve
 	if err := e.encryptEvent(fn, m); err != nil {
 		return err
 	}
-	return sh.RunDurable(func(*kernel.Tx) error {
+	return sh.RunDurable(func(tx *kernel.Tx) error {
+		if joined != nil {
+			tx.Widen([]*kernel.Shard{sh.Base(), joined.Shard})
+		}
 		f, err := sh.invokable(fn, ev.Qualifier)
 		if err != nil {
 			return err
@@ -104,6 +113,9 @@ func (e *Functions) InvokeAsync(ctx context.Context, fn arn.ARN, ev function.Eve
 		now := sh.Now()
 		m.Sent = now
 		sh.acceptEvent(f, now, m, ev.Qualifier)
+		if joined != nil {
+			joined.Run()
+		}
 		return nil
 	})
 }

@@ -21,6 +21,13 @@ type Tx struct {
 	done      bool
 }
 
+// Joined is a command on a module's own shard, whose changes are part of the commit of another
+// command: of one on shards that are split by name, whose locks are taken before it.
+type Joined struct {
+	Shard *Shard
+	Run   func() // called at most once, with the lock of Shard
+}
+
 // Emitter is an event of a command. Emit is called after the commit, without the locks, and so
 // concurrently, and not necessarily in the order of the commands.
 type Emitter interface{ Emit() }

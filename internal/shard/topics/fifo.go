@@ -80,10 +80,20 @@ func (sh *Shard) dropFIFOState(t *topic.Topic) {
 	}
 }
 
-// admit accepts publications, as part of the command that fans them out. Those of a FIFO topic
-// get their sequences, unless they are duplicates, which are not fanned out. It must precede
-// the command's first write.
+// admit accepts publications, as part of the command that fans them out, and runs what is joined
+// to them. It must precede the command's first write.
 func (sh *Shard) admit(fs []fanout) {
+	sh.number(fs)
+	for i := range fs {
+		if j := fs[i].P.Joined; j != nil {
+			j.Run()
+		}
+	}
+}
+
+// number gives publications of a FIFO topic their sequences, unless they are duplicates, which
+// are not fanned out.
+func (sh *Shard) number(fs []fanout) {
 	if len(fs) == 0 {
 		return
 	}

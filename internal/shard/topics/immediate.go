@@ -229,6 +229,7 @@ func (sh *Shard) publishInOneCommit(tx *kernel.Tx, fs []fanout) (c *journal.Comm
 	}
 	generation := sh.Generation.Load()
 	alone := tx.Shards
+	p.shards = append(p.shards, alone[1:]...) // of joined commands: behind those that are split by name
 	if _, always := sh.module.Encrypting(); always {
 		tx.WidenAfter(p.shards, sh.renderer(fs, p))
 	} else {

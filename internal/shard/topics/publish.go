@@ -2,6 +2,7 @@ package topics
 
 import (
 	"context"
+	"slices"
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/journal"
@@ -106,6 +107,9 @@ func (sh *Shard) publish(calls []*call) (reach int) {
 	var fs []fanout
 	var refused *journal.Commit
 	own, err := sh.RunAwaited(func(tx *kernel.Tx) (err error) {
+		if with := joined(calls); len(with) > 0 {
+			tx.Widen(append([]*kernel.Shard{sh.Base()}, with...))
+		}
 		fs, refused, err = sh.fanOutAll(tx, t, calls)
 		if t.FIFO() { // duplicates depend on their originals
 			refused = sh.Log.Last()
@@ -136,6 +140,20 @@ func (sh *Shard) publish(calls []*call) (reach int) {
 		}
 	}
 	return reach
+}
+
+// joined are the own shards of modules that the publications of calls have commands for, in the
+// order of their ids.
+func joined(calls []*call) (all []*kernel.Shard) {
+	for _, c := range calls {
+		for i := range c.Of.publications {
+			if j := c.Of.publications[i].Joined; j != nil {
+				all = append(all, j.Shard)
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b *kernel.Shard) int { return int(a.ID) - int(b.ID) })
+	return slices.Compact(all)
 }
 
 // take takes over the results of the publisher's publications.

@@ -7,6 +7,7 @@ import (
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/caller"
 	"godwit.dev/godwit/internal/queue/message"
+	"godwit.dev/godwit/internal/shard/kernel"
 	"godwit.dev/godwit/internal/topic"
 	"godwit.dev/godwit/internal/topic/filter"
 	"godwit.dev/godwit/internal/topic/protect"
@@ -33,6 +34,9 @@ type Publication struct {
 	// findings to be audited; nil: none. Neither is stored.
 	Inspected bool
 	Audit     *protect.Audit
+	// Joined is run when the publication is accepted, in the same commit; nil: nothing is. It
+	// is not stored.
+	Joined *kernel.Joined
 
 	encrypted *ciphers // nil: it is in clear
 }

@@ -69,6 +69,13 @@ func (l *Limits) SetNodes(nodes int) {
 	l.bound()
 }
 
+// Pace is how fast the body of a request must come.
+func (l *Limits) Pace() wire.Pace {
+	p := l.pace
+	p.Whole = l.Times.Read
+	return p
+}
+
 // Connections is how many connections clients may have, without posts.
 func (l *Limits) Connections() int {
 	l.dividing.Lock()

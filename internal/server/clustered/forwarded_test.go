@@ -9,11 +9,13 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -212,9 +214,83 @@ func TestForwardedAsWritten(t *testing.T) {
 	}
 }
 
+// A header that Connection names comes to the owner, and so does Connection itself: the client may
+// have signed them, and the owner verifies what the client has sent.
+func TestForwardedConnectionHeaders(t *testing.T) {
+	asked := make(chan http.Header, 1)
+	address := startBeside(t, func(_ http.ResponseWriter, r *http.Request) { asked <- r.Header })
+	const fields = "Content-Length: 4\r\nX-Amz-Date: 20260101T000000Z\r\nX-Amz-Meta: m\r\nUser-Agent: u\r\nKeep-Alive: timeout=5\r\nProxy-Authorization: p\r\n"
+	want := http.Header{
+		"Content-Length": {"4"}, "X-Amz-Date": {"20260101T000000Z"}, "X-Amz-Meta": {"m"}, "User-Agent": {"u"}, "Keep-Alive": {"timeout=5"}, "Proxy-Authorization": {"p"},
+	}
+	for _, connection := range [][]string{
+		nil, {"keep-alive"}, {"close"}, {"keep-alive, X-Amz-Date"}, {"x-amz-meta , keep-alive", "Keep-Alive,User-Agent"}, {"Content-Length"},
+		{sourceHeader + ", " + forwardedHeader},
+	} {
+		request := "POST / HTTP/1.1\r\nHost: x\r\n" + fields
+		for _, value := range connection {
+			request += "Connection: " + value + "\r\n"
+		}
+		if status, text := exchanged(t, address, request+"\r\nbody", false); status != http.StatusOK {
+			t.Errorf("Connection: %q: status %d: %s", connection, status, text)
+			continue
+		}
+		got := <-asked
+		if !slices.Equal(got["Connection"], connection) {
+			t.Errorf("Connection: %q comes as %q", connection, got["Connection"])
+		}
+		got.Del("Connection")
+		if !maps.EqualFunc(got, want, slices.Equal) {
+			t.Errorf("Connection: %q: %v, want %v", connection, got, want)
+		}
+	}
+}
+
+// A body that stalls is waited for as long as at the owner, be it small enough to be kept or not: for
+// a window, and not for the time that a whole body may take. One that goes on coming is not cut off.
+func TestForwardedPace(t *testing.T) {
+	address := startBeside(t, func(w http.ResponseWriter, r *http.Request) {
+		n, err := io.Copy(io.Discard, r.Body)
+		fmt.Fprintf(w, "%d %t", n, errors.Is(err, os.ErrDeadlineExceeded))
+	}, func(l *server.Limits) { l.Times.Read = time.Hour })
+	for _, length := range []int64{100, replayable + 1} {
+		t.Run(fmt.Sprint(length), func(t *testing.T) {
+			t.Parallel()
+			request := fmt.Sprintf("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\nbody", length)
+			if status, text := exchanged(t, address, request, false); status != http.StatusOK || text != "0 true" {
+				t.Errorf("status %d: %s", status, text)
+			}
+		})
+	}
+	t.Run("one that goes on", func(t *testing.T) {
+		t.Parallel()
+		const piece, pieces = 12 << 10, 4 // each is enough for a window
+		read, write := io.Pipe()
+		go func() {
+			for range pieces {
+				_, _ = write.Write(make([]byte, piece))
+				_ = clock.Wait(t.Context(), clock.System, time.Second)
+			}
+		}()
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+address+"/", read)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.ContentLength = piece * pieces
+		answer, err := new(http.Transport).RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		if text, err := io.ReadAll(answer.Body); err != nil || string(text) != fmt.Sprintf("%d false", piece*pieces) {
+			t.Errorf("%s, %v", text, err)
+		}
+	})
+}
+
 // startBeside has a node forward to another one, where a handler answers as the owner's would, and both
 // have listeners. It returns the address of the first for clients.
-func startBeside(t *testing.T, h http.HandlerFunc) (address string) {
+func startBeside(t *testing.T, h http.HandlerFunc, change ...func(*server.Limits)) (address string) {
 	t.Helper()
 	o := startOwning(t) // another node owns the state
 	at, err := o.part.net.Listen(t.Context(), "127.0.0.1:0", func(l net.Listener) net.Listener { return l })
@@ -230,6 +306,9 @@ func startBeside(t *testing.T, h http.HandlerFunc) (address string) {
 	cfg := config.Config{MaxConnections: 100, MinTransferRate: 4 << 10, TransferWindow: 2 * time.Second}
 	f.limits = server.NewLimits(cfg, slog.New(slog.DiscardHandler))
 	f.limits.Times = server.Times{Read: 3 * time.Second, Write: 3 * time.Second}
+	for _, c := range change {
+		c(f.limits)
+	}
 	l, err := server.Listen(t.Context(), "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -36,21 +36,24 @@ const (
 )
 
 // Headers of a forwarded request: the forwarding node, the client's address, whether it used TLS,
-// whether it named no host, as HTTP/1.0 allows, and, where its body could not be read, what of it is
-// known. They are only valid where only peers can connect.
+// whether it named no host, as HTTP/1.0 allows, its Connection header, and, where its body could not
+// be read, what of it is known. They are only valid where only peers can connect.
 const (
-	forwardedHeader = peer.ForwardedHeader
-	sourceHeader    = "X-Godwit-Source"
-	secureHeader    = "X-Godwit-Secure"
-	hostlessHeader  = "X-Godwit-Hostless"
-	unreadHeader    = "X-Godwit-Unread"
+	forwardedHeader  = peer.ForwardedHeader
+	sourceHeader     = "X-Godwit-Source"
+	secureHeader     = "X-Godwit-Secure"
+	hostlessHeader   = "X-Godwit-Hostless"
+	connectionHeader = "X-Godwit-Connection"
+	unreadHeader     = "X-Godwit-Unread"
 )
 
 // ofPeers are these headers.
-var ofPeers = []string{forwardedHeader, sourceHeader, secureHeader, hostlessHeader, unreadHeader}
+var ofPeers = []string{forwardedHeader, sourceHeader, secureHeader, hostlessHeader, connectionHeader, unreadHeader}
 
-// ofProxies are headers of requests that came through a proxy. The guard checks them, and
-// httputil.ReverseProxy drops them.
+// ofFraming are headers that say how a request is written on its connection.
+var ofFraming = map[string]bool{"Connection": true, "Transfer-Encoding": true, "Trailer": true, "Upgrade": true}
+
+// ofProxies are headers of requests that came through a proxy.
 var ofProxies = []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"}
 
 // nearby reports that a request comes from this machine, and not through a proxy that says so.
@@ -113,10 +116,16 @@ func (f *front) handOnTo(peers []roster.Peer) {
 				if r.In.Host == "" {
 					r.Out.Header.Set(hostlessHeader, "yes")
 				}
-				for _, name := range ofProxies {
-					if values, ok := r.In.Header[name]; ok {
+				// httputil.ReverseProxy drops what is for one hop, such as what Connection names, and what
+				// proxies tell. The nodes are one server to the client, which may have signed all of it, and
+				// the owner's guard checks the latter.
+				for name, values := range r.In.Header {
+					if !ofFraming[name] {
 						r.Out.Header[name] = values
 					}
+				}
+				if values, ok := r.In.Header["Connection"]; ok {
+					r.Out.Header[connectionHeader] = values
 				}
 				r.Out.Header.Set(forwardedHeader, p.node.Name)
 				r.Out.Header.Set(sourceHeader, r.In.RemoteAddr)
@@ -204,6 +213,9 @@ func received(r *http.Request) {
 	if r.Header.Get(hostlessHeader) != "" {
 		r.Host = ""
 	}
+	if values, ok := r.Header[connectionHeader]; ok {
+		r.Header["Connection"] = values
+	}
 	if u, ok := parseUnread(r.Header.Get(unreadHeader)); ok {
 		r.Method, r.Body, r.ContentLength = u.method, io.NopCloser(broken{u.err()}), u.length
 	}
@@ -261,6 +273,9 @@ func (f *front) serve(w http.ResponseWriter, r *http.Request, forwarded bool) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), ownerTime)
 	defer cancel()
+	if !forwarded {
+		paced(w, r, f.limits.Pace())
+	}
 	body, whole := f.keep(r)
 	defer f.kept.Add(-int64(len(body)))
 	for {

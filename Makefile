@@ -3,7 +3,7 @@
 
 GO       ?= go
 FUZZTIME ?= 10s
-LINT      = nice -n 5 $(GO) tool -modfile=$(CURDIR)/tools/go.mod golangci-lint
+LINT      = $(GO) tool -modfile=$(CURDIR)/tools/go.mod golangci-lint
 
 # Packages that drive the built server. The race detector sees nothing of
 # another process, and only slows the driver down.
@@ -65,15 +65,15 @@ run:
 
 # All at once: where one part waits, links or comes to its end, another has the processors.
 test: ## what Go alone runs: in minutes, before every change
-	@$(MAKE) --no-print-directory -j driven linted linted-modules raced unraced modules
+	@$(MAKE) --no-print-directory -j driven raced unraced modules
 
-test-all: test full programs ## everything that must pass before a change lands
+test-all: test lint full programs ## everything that must pass before a change lands
 
 vet:
 	$(GO) vet ./...
 	@for m in $(MODULES); do echo "$(GO) vet $$m/..."; (cd "$$m" && $(GO) vet ./...) || exit 1; done
 
-lint: linted linted-modules ## rings, time, style: .golangci.yml
+lint: linted linted-modules ## style, time, what go vet finds: .golangci.yml
 
 linted:
 	$(LINT) run --allow-parallel-runners ./...
@@ -106,7 +106,7 @@ calm  = $(subst $(eval ) ,,$(CALM))
 unit:
 	@$(MAKE) --no-print-directory -j raced unraced
 
-unraced: # the linter has vetted all of it
+unraced: # the linter vets all of it
 	$(GO) test -p $(AT_ONCE) -vet=off -timeout 40m $$($(GO) list $(LONG) $(PACKAGES) | grep -E '$(PURE)|$(calm)')
 
 raced:

@@ -187,7 +187,9 @@ func (m *Machine) start(id string) {
 	}
 	properties, err := m.Design.Properties(id, late{m})
 	if err == nil {
-		properties, err = t.Normalise(properties)
+		if properties, err = t.Normalise(properties); err != nil {
+			err = ErrProperties.With(id, err)
+		}
 	}
 	if err == nil {
 		properties = t.Tagged(properties, m.tags())
@@ -198,9 +200,9 @@ func (m *Machine) start(id string) {
 	target.Properties = properties
 	switch {
 	case err != nil && fresh:
-		m.fail(r, CreateFailed, m.reasonOf(id, err))
+		m.fail(r, CreateFailed, m.Sentence(err))
 	case err != nil:
-		m.fail(r, UpdateFailed, m.reasonOf(id, err))
+		m.fail(r, UpdateFailed, m.Sentence(err))
 	case fresh:
 		target.Physical = m.name(t, id, properties)
 		r.Version = target
@@ -232,18 +234,10 @@ func (m *Machine) weigh(id string, properties map[string]any) error {
 		}
 	}
 	if total > mostProperties {
-		return fmt.Errorf("Template error: the properties of the resources have more than %d bytes", mostProperties) //nolint:staticcheck // as others of templates
+		return ErrTooLarge.With(mostProperties)
 	}
 	m.weights[id] = own
 	return nil
-}
-
-// reasonOf is the reason in an event for invalid properties.
-func (m *Machine) reasonOf(id string, err error) string {
-	if invalid, ok := err.(*resource.Invalid); ok { //nolint:errorlint // it is made by Normalise and not wrapped
-		return fmt.Sprintf("Properties validation failed for resource %s with message:\n%s", id, invalid.Text)
-	}
-	return m.Sentence(err)
 }
 
 func (m *Machine) tags() []resource.Tag {
@@ -291,8 +285,8 @@ func (m *Machine) revise(r *Resource, t *resource.Type, target Version) {
 	if change == resource.Replaced {
 		action = updateReplace
 	}
-	if why := m.denied(action, r); why != "" && change != resource.Unchanged {
-		m.fail(r, UpdateFailed, why)
+	if err := m.denied(action, r); err != nil && change != resource.Unchanged {
+		m.fail(r, UpdateFailed, m.Sentence(err))
 		return
 	}
 	switch change {
@@ -535,11 +529,11 @@ func (m *Machine) exportable(outputs []Output) error {
 			continue
 		}
 		if _, twice := kept[o.Export]; twice {
-			return fmt.Errorf("Duplicate Export names: [%s]", o.Export) //nolint:staticcheck // AWS's sentence
+			return ErrExportTwice.With(o.Export)
 		}
 		kept[o.Export] = o.Value
 		if owner := m.Exports.Exporter(o.Export); owner != "" && owner != m.Name {
-			return fmt.Errorf("Export with name %s is already exported by stack %s", o.Export, owner) //nolint:staticcheck // AWS's sentence
+			return ErrExportTaken.With(o.Export, owner)
 		}
 	}
 	for _, o := range m.Outputs {
@@ -552,7 +546,7 @@ func (m *Machine) exportable(outputs []Output) error {
 			if !ok {
 				verb = "deleted"
 			}
-			return fmt.Errorf("Export %s cannot be %s as it is in use by %s", o.Export, verb, by) //nolint:staticcheck // AWS's sentence
+			return ErrExportInUse.With(o.Export, verb, by)
 		}
 	}
 	return nil

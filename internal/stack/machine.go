@@ -254,7 +254,7 @@ func (l late) Ref(id string) (any, error) {
 	if r := l.Resources[id]; r != nil && r.Physical != "" {
 		return r.Physical, nil
 	}
-	return nil, fmt.Errorf("Unresolved resource dependencies [%s] in the Resources block of the template", id) //nolint:staticcheck // AWS's sentence
+	return nil, ErrNotMade.With(id)
 }
 
 // GetAtt implements Late.
@@ -264,14 +264,14 @@ func (l late) GetAtt(id, attribute string) (any, error) {
 			return value, nil
 		}
 	}
-	return nil, fmt.Errorf("Attribute '%s' does not exist", attribute) //nolint:staticcheck // AWS's sentence
+	return nil, ErrNoAttribute.With(attribute)
 }
 
 // Import implements Late.
 func (l late) Import(name string) (any, error) {
 	value, owner, ok := l.Exports.Export(name)
 	if !ok || owner == l.Name {
-		return nil, fmt.Errorf("No export named %s found.", name) //nolint:staticcheck // AWS's sentence
+		return nil, ErrNoExport.With(name)
 	}
 	if !slices.Contains(l.Imports, name) {
 		l.Imports = append(slices.Clone(l.Imports), name) // others read the former slice

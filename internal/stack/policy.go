@@ -2,8 +2,6 @@ package stack
 
 import (
 	"encoding/json"
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
 )
@@ -17,9 +15,6 @@ const (
 	updateReplace = "Update:Replace"
 	updateDelete  = "Update:Delete"
 )
-
-// ErrPolicy refuses an invalid stack policy.
-var ErrPolicy = errors.New("Error validating stack policy: Invalid stack policy") //nolint:staticcheck // AWS's sentence
 
 // Policy says which resources an update may change.
 type Policy struct{ statements []policyStatement }
@@ -143,9 +138,9 @@ func like(pattern, text string) bool {
 	return strings.HasSuffix(text, parts[len(parts)-1])
 }
 
-// denies is the reason why a change of a resource is denied; empty: it is allowed. A change
-// that no statement allows is denied.
-func (p *Policy) denies(action, id, typ string) string {
+// denies refuses a change of a resource that a statement denies, or none allows. Errors: ErrDenied,
+// ErrNotAllowed.
+func (p *Policy) denies(action, id, typ string) error {
 	allowed := false
 	for i := range p.statements {
 		s := &p.statements[i]
@@ -153,25 +148,24 @@ func (p *Policy) denies(action, id, typ string) string {
 			continue
 		}
 		if s.Effect == "Deny" {
-			return fmt.Sprintf("Action denied by stack policy: Statement [#%d] does not allow [%s] for resource [LogicalResourceId/%s]", i+1, action, id)
+			return ErrDenied.With(i+1, action, id)
 		}
 		allowed = true
 	}
 	if allowed {
-		return ""
+		return nil
 	}
-	return fmt.Sprintf("Action not allowed by stack policy: no statement allows [%s] for resource [LogicalResourceId/%s]", action, id)
+	return ErrNotAllowed.With(action, id)
 }
 
-// denied is the reason why the stack's policy, or that of this update, denies a change; empty:
-// it is allowed.
-func (m *Machine) denied(action string, r *Resource) string {
+// denied refuses a change that the stack's policy, or that of this update, denies.
+func (m *Machine) denied(action string, r *Resource) error {
 	if m.Status != UpdateInProgress || m.PolicyNow == "" {
-		return ""
+		return nil
 	}
 	p, err := ParsePolicy(m.PolicyNow)
 	if err != nil { // it was parsed before it was stored
-		return err.Error()
+		return err
 	}
 	return p.denies(action, r.Logical, r.Type)
 }
@@ -179,17 +173,17 @@ func (m *Machine) denied(action string, r *Resource) string {
 // losses refuses the deletion of resources that are not in the design any more, if the policy
 // denies it.
 func (m *Machine) losses() error {
-	var first string
+	var first error
+	said := ""
 	for id, r := range m.Resources {
 		if _, ok := m.Design.Parts[id]; ok || !r.Exists() {
 			continue
 		}
-		if why := m.denied(updateDelete, r); why != "" && (first == "" || why < first) {
-			first = why
+		if err := m.denied(updateDelete, r); err != nil {
+			if text := m.Sentence(err); first == nil || text < said {
+				first, said = err, text
+			}
 		}
 	}
-	if first != "" {
-		return errors.New(first)
-	}
-	return nil
+	return first
 }

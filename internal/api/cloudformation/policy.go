@@ -42,7 +42,7 @@ func (s *Service) policy(ctx context.Context, body, url *string) (string, error)
 		text = *body
 	}
 	if _, err := stack.ParsePolicy(text); err != nil {
-		return "", invalid("%v", err)
+		return "", err
 	}
 	return text, nil
 }

@@ -15,7 +15,7 @@ import (
 // the message of the kind, if AWS has the same message for several rules.
 type sentences map[*fault.Rule]string
 
-var all = merge(everywhere, sqs, sns, platforms, deliveryPolicies, filterPolicies, lambda, iams, ofKMS, invocations, monitor, dataProtection, deliveryStreams, ofStacks, ofTemplates, ofIntrinsics, ofSAM, ofPosts)
+var all = merge(everywhere, sqs, sns, platforms, deliveryPolicies, filterPolicies, lambda, iams, ofKMS, invocations, monitor, dataProtection, deliveryStreams, ofStacks, ofTemplates, ofIntrinsics, ofSAM, ofPosts, ofOperations)
 
 func merge(tables ...sentences) sentences {
 	merged := sentences{}

@@ -6,7 +6,6 @@ package resource
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -118,21 +117,15 @@ func (t *Type) Has(attribute string) bool {
 	})
 }
 
-// Invalid is an error of a resource's properties.
-type Invalid struct{ Text string }
-
-func (e *Invalid) Error() string { return e.Text }
-
-func invalid(format string, args ...any) error { return &Invalid{fmt.Sprintf(format, args...)} }
-
 // Normalise converts properties to the form of their types, as templates may write them in
-// several: numbers as text, lists of one. The error is an *Invalid.
+// several: numbers as text, lists of one. Errors: ErrExtraneous,
+// ErrRequired, ErrMismatch.
 func (t *Type) Normalise(properties map[string]any) (map[string]any, error) {
 	normal := make(map[string]any, len(properties))
 	for _, name := range slices.Sorted(maps.Keys(properties)) {
 		p, ok := t.Properties[name]
 		if !ok {
-			return nil, invalid("#: extraneous key [%s] is not permitted", name)
+			return nil, ErrExtraneous.With(name)
 		}
 		value := properties[name]
 		if value == nil {
@@ -146,7 +139,7 @@ func (t *Type) Normalise(properties map[string]any) (map[string]any, error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(t.Properties)) {
 		if _, ok := normal[name]; !ok && t.Properties[name].Required {
-			return nil, invalid("#: required key [%s] not found", name)
+			return nil, ErrRequired.With(name)
 		}
 	}
 	return normal, nil
@@ -175,7 +168,7 @@ func found(value any) string {
 
 func (p Property) normal(name string, value any) (any, error) {
 	mismatch := func(want string) error {
-		return invalid("#/%s: expected type: %s, found: %s", name, want, found(value))
+		return ErrMismatch.With(name, want, found(value))
 	}
 	text, scalar := Scalar(value)
 	switch p.Kind {
@@ -234,7 +227,7 @@ func (p Property) normal(name string, value any) (any, error) {
 		for i, e := range list {
 			text, ok := Scalar(e)
 			if !ok {
-				return nil, invalid("#/%s/%d: expected type: String, found: %s", name, i, found(e))
+				return nil, ErrMismatch.With(name+"/"+strconv.Itoa(i), "String", found(e))
 			}
 			texts = append(texts, text)
 		}

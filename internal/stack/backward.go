@@ -1,7 +1,6 @@
 package stack
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -21,9 +20,9 @@ func (m *Machine) Rollback(now int64, req *Request) {
 	}
 	if m.Status == CreateFailed {
 		m.planDeletion()
-		m.phase(RollbackInProgress, userInitiated)
+		m.phase(RollbackInProgress, m.Sentence(ErrRequested))
 	} else {
-		m.phase(UpdateRollback, userInitiated)
+		m.phase(UpdateRollback, m.Sentence(ErrRequested))
 	}
 	m.advance()
 }
@@ -34,7 +33,7 @@ func (m *Machine) ContinueRollback(now int64, req *Request) {
 	m.begin(now, req)
 	m.assume(req)
 	m.Keep = req.Keep
-	m.phase(UpdateRollback, userInitiated)
+	m.phase(UpdateRollback, m.Sentence(ErrRequested))
 	for _, id := range req.Keep {
 		r := m.Resources[id]
 		if r == nil || r.Before == nil {
@@ -65,7 +64,7 @@ func (m *Machine) Revert(now int64, req *Request) {
 	m.begin(now, req)
 	m.assume(req)
 	m.cancelDeletions()
-	m.phase(UpdateRollback, userInitiated)
+	m.phase(UpdateRollback, m.Sentence(ErrRequested))
 	m.advance()
 }
 
@@ -201,13 +200,13 @@ func (m *Machine) restored(r *Resource, step *Step, o Outcome) {
 func (m *Machine) Delete(now int64, req *Request) {
 	was := m.Status
 	m.begin(now, req)
-	m.phase(DeleteInProgress, userInitiated)
+	m.phase(DeleteInProgress, m.Sentence(ErrRequested))
 	for _, out := range m.Outputs {
 		if out.Export == "" {
 			continue
 		}
 		if by := m.Exports.Importer(out.Export); by != "" {
-			m.phase(was, fmt.Sprintf("Delete canceled. Cannot delete export %s as it is in use by %s.", out.Export, by))
+			m.phase(was, m.Sentence(ErrDeletionCancelled.With(out.Export, by)))
 			return
 		}
 	}

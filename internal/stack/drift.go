@@ -97,7 +97,7 @@ func (m *Machine) Detected(now int64, id string, found map[string]Drift) {
 	d := m.Detecting()
 	d.By, d.Ended = nil, now
 	if d.Phase != m.Phase {
-		d.Status, d.Failure = Unknown, "The stack was changed while drift detection was under way."
+		d.Status, d.Failure = Unknown, m.Sentence(ErrChangedMeanwhile)
 		return
 	}
 	var failed []string
@@ -109,7 +109,7 @@ func (m *Machine) Detected(now int64, id string, found map[string]Drift) {
 	}
 	d.Status, d.Drifted = m.judged()
 	if failed != nil {
-		d.Failure = "Failed to detect drift on resource [" + strings.Join(failed, ", ") + "]"
+		d.Failure = m.Sentence(ErrNotCompared.With(strings.Join(failed, ", ")))
 	}
 	m.Drift, m.DriftAt = d.Status, now
 }

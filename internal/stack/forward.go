@@ -40,9 +40,6 @@ func (m *Machine) begin(now int64, req *Request) {
 	m.By, m.Token = req.By, req.Token
 }
 
-// userInitiated is AWS's reason of a requested operation.
-const userInitiated = "User Initiated"
-
 // Create begins the creation of a stack that has no resources.
 func (m *Machine) Create(now int64, req *Request) {
 	m.begin(now, req)
@@ -53,14 +50,14 @@ func (m *Machine) Create(now int64, req *Request) {
 	m.Operation++
 	m.Policy = req.Policy
 	m.imports = map[string]bool{}
-	m.phase(CreateInProgress, userInitiated)
+	m.phase(CreateInProgress, m.Sentence(ErrRequested))
 	m.advance()
 }
 
 // Review makes a stack that only has change sets.
 func (m *Machine) Review(now int64) {
 	m.now, m.Created = now, now
-	m.become(ReviewInProgress, userInitiated)
+	m.become(ReviewInProgress, m.Sentence(ErrRequested))
 }
 
 // Update begins an update, in a status that is Updatable.
@@ -82,7 +79,7 @@ func (m *Machine) Update(now int64, req *Request) {
 	m.PolicyNow = cmp.Or(req.Meanwhile, m.Policy)
 	m.Policy = cmp.Or(req.Policy, m.Policy)
 	m.imports = map[string]bool{}
-	m.phase(UpdateInProgress, userInitiated)
+	m.phase(UpdateInProgress, m.Sentence(ErrRequested))
 	m.advance()
 }
 
@@ -93,7 +90,7 @@ func (m *Machine) Cancel(now int64, token string) {
 		m.Token = token
 	}
 	m.Failing = true
-	m.Failures = append(m.Failures, userInitiated)
+	m.Failures = append(m.Failures, m.Sentence(ErrRequested))
 	m.advance()
 }
 
@@ -116,7 +113,7 @@ func (m *Machine) forward() bool {
 	}
 	if m.Timeout > 0 && m.Status == CreateInProgress && m.now > m.Created+m.Timeout && !m.Failing {
 		m.Failing = true
-		m.Failures = append(m.Failures, "Stack creation time exceeded the specified timeout.")
+		m.Failures = append(m.Failures, m.Sentence(ErrTimeout))
 	}
 	underWay, left := m.underWay(), false
 	for _, id := range m.Design.Order {
@@ -141,7 +138,7 @@ func (m *Machine) forward() bool {
 		return true
 	case left: // an order of dependencies leaves none
 		m.Failing = true
-		m.Failures = append(m.Failures, "Circular dependency between resources.")
+		m.Failures = append(m.Failures, m.Sentence(ErrCircular))
 		return true
 	}
 	m.complete()
@@ -262,13 +259,13 @@ func (m *Machine) revise(r *Resource, t *resource.Type, target Version) {
 		change, _ = t.Compare(r.uncertain(target.Properties), target.Properties)
 	}
 	if change == resource.Unchanged && r.Status == CreateFailed && r.Before == nil {
-		if r.Reason == creationCancelled { // it is whole
+		if r.Reason == m.Sentence(ErrCreationCancelled) { // as records have it: it is whole
 			target.Physical, target.Attributes = r.Physical, r.Attributes
 			r.Version, r.Phase = target, m.Phase
 			m.set(r, CreateComplete, "")
 			return
 		}
-		m.fail(r, CreateFailed, "The resource "+r.Physical+" was not made whole before. Roll the stack back and update it again.")
+		m.fail(r, CreateFailed, m.Sentence(ErrNotWhole.With(r.Physical)))
 		return
 	}
 	if change == resource.Unchanged {
@@ -303,11 +300,11 @@ func (m *Machine) revise(r *Resource, t *resource.Type, target Version) {
 		m.take(r, step)
 	default:
 		if name := t.Named(target.Properties); name != "" && r.Type == target.Type && name == t.Named(r.Properties) {
-			m.fail(r, UpdateFailed, fmt.Sprintf("CloudFormation cannot update a stack when a custom-named resource requires replacing. Rename %s and update the stack again.", r.Physical))
+			m.fail(r, UpdateFailed, m.Sentence(ErrNamed.With(r.Physical)))
 			return
 		}
 		target.Physical = m.name(t, r.Logical, target.Properties)
-		m.set(r, UpdateInProgress, "Requested update requires the creation of a new physical resource; hence creating one.")
+		m.set(r, UpdateInProgress, m.Sentence(ErrReplaces))
 		m.take(r, Step{Action: Create, Target: target})
 	}
 }
@@ -388,9 +385,6 @@ func (r *Resource) astray(properties, others map[string]any) map[string]any {
 	return now
 }
 
-// creationCancelled is AWS's reason of a resource that was made while another one failed.
-const creationCancelled = "Resource creation cancelled"
-
 // made applies the outcome of a creation or an update of the forward phase.
 func (m *Machine) made(r *Resource, step *Step, o Outcome) {
 	failure, complete := CreateFailed, CreateComplete
@@ -438,12 +432,12 @@ func (m *Machine) made(r *Resource, step *Step, o Outcome) {
 	case leaving:
 		m.set(r, complete, "")
 	case m.Failing:
-		reason := creationCancelled
+		reason := ErrCreationCancelled
 		if failure == UpdateFailed {
-			reason = "Resource update cancelled"
+			reason = ErrUpdateCancelled
 		}
 		r.Phase = m.Phase
-		m.set(r, failure, reason)
+		m.set(r, failure, m.Sentence(reason))
 	default:
 		r.Phase = m.Phase
 		m.set(r, complete, "")
@@ -564,9 +558,9 @@ func (m *Machine) giveUp() {
 		m.phase(CreateFailed, reason)
 	case m.OnFailure == OnFailureDelete:
 		m.planDeletion()
-		m.phase(DeleteInProgress, reason+"Delete requested by user.")
+		m.phase(DeleteInProgress, reason+m.Sentence(ErrDeleteRequested))
 	default:
 		m.planDeletion()
-		m.phase(RollbackInProgress, reason+"Rollback requested by user.")
+		m.phase(RollbackInProgress, reason+m.Sentence(ErrRollbackRequested))
 	}
 }

@@ -4,12 +4,12 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
+	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/stack/resource"
 )
 
@@ -85,7 +85,8 @@ func (m *Machine) Take() Changed {
 
 func (m *Machine) touch(id string) { m.changed.Touched = append(m.changed.Touched, id) }
 
-// set sets the status of a resource, and records an event.
+// set sets the status of a resource, and records an event. The reason is a sentence; empty: there
+// is none.
 func (m *Machine) set(r *Resource, s Status, reason string) {
 	r.Status, r.Reason, r.Changed = s, m.maskedText(reason), m.now
 	m.touch(r.Logical)
@@ -213,10 +214,10 @@ func (m *Machine) because() string {
 	}
 	for _, kind := range []struct {
 		status Status
-		verb   string
-	}{{CreateFailed, "create"}, {UpdateFailed, "update"}, {DeleteFailed, "delete"}} {
+		rule   *fault.Rule
+	}{{CreateFailed, ErrFailedToCreate}, {UpdateFailed, ErrFailedToUpdate}, {DeleteFailed, ErrFailedToDelete}} {
 		if names := m.failed(kind.status); len(names) > 0 {
-			fmt.Fprintf(&text, "The following resource(s) failed to %s: [%s]. ", kind.verb, strings.Join(names, ", "))
+			text.WriteString(m.Sentence(kind.rule.With(strings.Join(names, ", "))) + " ")
 		}
 	}
 	return text.String()

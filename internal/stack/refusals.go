@@ -17,3 +17,23 @@ var (
 	ErrExportTaken = fault.NewRule(fault.ValidationFailed, "stack: another stack has the export")                // its name, the stack
 	ErrExportInUse = fault.NewRule(fault.ValidationFailed, "stack: another stack uses the export")               // its name, "updated" or "deleted", the stack
 )
+
+// The reasons of statuses, with the fields of each.
+var (
+	ErrRequested         = fault.NewRule(fault.ValidationFailed, "stack: a user asks for it")
+	ErrRollbackRequested = fault.NewRule(fault.ValidationFailed, "stack: a user asks for a rollback")
+	ErrDeleteRequested   = fault.NewRule(fault.ValidationFailed, "stack: a user asks for a deletion")
+	ErrTimeout           = fault.NewRule(fault.ValidationFailed, "stack: the creation has taken too long")
+	ErrCircular          = fault.NewRule(fault.ValidationFailed, "stack: resources depend on each other")
+	ErrCreationCancelled = fault.NewRule(fault.ValidationFailed, "stack: another resource has failed when this one was made")
+	ErrUpdateCancelled   = fault.NewRule(fault.ValidationFailed, "stack: another resource has failed when this one was changed")
+	ErrNotWhole          = fault.NewRule(fault.ValidationFailed, "stack: a resource was not made whole") // its physical name
+	ErrReplaces          = fault.NewRule(fault.ValidationFailed, "stack: the change makes a new resource")
+	ErrNamed             = fault.NewRule(fault.ValidationFailed, "stack: what is to be replaced has a name of its own")          // the name
+	ErrDeletionCancelled = fault.NewRule(fault.ValidationFailed, "stack: another stack uses an export of what is to be deleted") // the export, the stack
+	ErrFailedToCreate    = fault.NewRule(fault.ValidationFailed, "stack: resources were not made")                               // their names
+	ErrFailedToUpdate    = fault.NewRule(fault.ValidationFailed, "stack: resources were not changed")                            // their names
+	ErrFailedToDelete    = fault.NewRule(fault.ValidationFailed, "stack: resources were not deleted")                            // their names
+	ErrChangedMeanwhile  = fault.NewRule(fault.ValidationFailed, "stack: it was changed while it was compared")
+	ErrNotCompared       = fault.NewRule(fault.ValidationFailed, "stack: resources could not be compared") // their names
+)

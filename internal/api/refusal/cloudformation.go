@@ -29,5 +29,6 @@ var ofStacks = sentences{
 
 	stacks.ErrNoChanges: "ChangeSet [%s] does not exist",
 	stacks.ErrChanges:   "ChangeSet %s cannot be created due to a mismatch with existing attribute Name",
+	stacks.ErrNoChange:  "The submitted information didn't contain changes. Submit different information to create a change set.",
 	stacks.ErrState:     "ChangeSet [%s] cannot be executed in its current status of [%s]",
 }

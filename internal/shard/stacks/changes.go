@@ -37,9 +37,6 @@ type ChangeSet struct {
 	Make   bool          `json:"-"` // it is to create the stack
 }
 
-// nothingChanges is AWS's reason for the failure of a change set without changes.
-const nothingChanges = "The submitted information didn't contain changes. Submit different information to create a change set."
-
 func (m *Module) putSet(e *entry, id stackID, set *ChangeSet) {
 	e.changes[id] = set
 	m.put(key(keyspace.StackChanges, e.id, id[:]...), set)
@@ -104,7 +101,7 @@ func (m *Module) PutChangeSet(ctx context.Context, c *Creation, set *ChangeSet) 
 		var outputs bool
 		set.Changes, outputs = e.Plan(set.Design, set.Source.Tags)
 		if len(set.Changes) == 0 && !outputs && slices.Equal(set.Source.Tags, e.Source.Tags) {
-			set.Failure = nothingChanges
+			set.Failure = m.sentence(ErrNoChange)
 		}
 		set.Design = nil
 		m.putSet(e, id, set)

@@ -55,6 +55,7 @@ var (
 
 	ErrNoChanges = fault.NewRule(fault.NotFound, "stacks: there is no such change set")
 	ErrChanges   = fault.NewRule(fault.ResourceAlreadyExists, "stacks: there is a change set of that name")
+	ErrNoChange  = fault.NewRule(fault.ValidationFailed, "stacks: the change set would change nothing")
 	ErrState     = fault.NewRule(fault.InvalidState, "stacks: the change set cannot be executed")
 )
 

@@ -130,11 +130,19 @@ func (s *Service) validateTemplate(ctx context.Context, _ *api.Call, in *Validat
 	}
 	out := &ValidateTemplateOutput{Parameters: []TemplateParameter{}, Description: t.Description, DeclaredTransforms: t.Transforms}
 	summary := t.Summary(resource.Catalogue{})
-	out.Capabilities, out.CapabilitiesReason = summary.Capabilities, summary.CapabilitiesReason
+	out.Capabilities, out.CapabilitiesReason = summary.Capabilities, capabilitiesReason(&summary)
 	for _, p := range t.ParameterList() {
 		out.Parameters = append(out.Parameters, TemplateParameter{ParameterKey: p.Name, DefaultValue: p.Default, NoEcho: p.NoEcho, Description: p.Description})
 	}
 	return out, nil
+}
+
+// capabilitiesReason is empty for a template that needs no capabilities.
+func capabilitiesReason(s *template.Summary) string {
+	if s.CapabilitiesReason == nil {
+		return ""
+	}
+	return refusal.Text(s.CapabilitiesReason)
 }
 
 // required reads the template of a request that must have one.
@@ -167,7 +175,7 @@ func (s *Service) getTemplateSummary(ctx context.Context, call *api.Call, in *Ge
 	}
 	out := &GetTemplateSummaryOutput{Parameters: []ParameterDeclaration{}, Description: t.Description, Version: t.Version, DeclaredTransforms: t.Transforms}
 	summary := t.Summary(resource.Catalogue{})
-	out.Capabilities, out.CapabilitiesReason, out.ResourceTypes = summary.Capabilities, summary.CapabilitiesReason, summary.ResourceTypes
+	out.Capabilities, out.CapabilitiesReason, out.ResourceTypes = summary.Capabilities, capabilitiesReason(&summary), summary.ResourceTypes
 	for _, p := range t.ParameterList() {
 		out.Parameters = append(out.Parameters, ParameterDeclaration{
 			ParameterKey: p.Name, DefaultValue: p.Default, ParameterType: p.Type, NoEcho: p.NoEcho, Description: p.Description,

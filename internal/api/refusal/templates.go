@@ -103,6 +103,9 @@ var ofTemplates = sentences{
 	template.ErrNoMapping:           wrong + "Mapping named '%s' is not present in the 'Mappings' section of template.",
 	template.ErrNoMappingKey:        wrong + "Unable to get mapping for %s::%s::%s",
 
+	template.ErrCapabilities:          "The following resource(s) require capabilities: %s",
+	template.ErrTransformCapabilities: "The following transform(s) require capabilities: %s",
+
 	template.ErrNoPrevious:   "Invalid input for parameter key %s. Cannot specify usePreviousValue as true for a parameter key not in the previous template",
 	template.ErrNoParameters: "Parameters: %s do not exist in the template",
 	template.ErrNoValues:     "Parameters: %s must have values",

@@ -118,3 +118,9 @@ var (
 	ErrLoopSize       = fault.NewRule(fault.ValidationFailed, "template: loops make too much")                                    // the limits in values, in bytes
 	ErrExpanded       = fault.NewRule(fault.ValidationFailed, "template: transforms make too much")                               // the limit in values
 )
+
+// The reasons why a template needs capabilities, with the fields of each.
+var (
+	ErrCapabilities          = fault.NewRule(fault.InsufficientCapabilities, "template: resources change permissions") // their types
+	ErrTransformCapabilities = fault.NewRule(fault.InsufficientCapabilities, "template: transforms make resources")    // their names
+)

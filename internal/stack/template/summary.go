@@ -16,10 +16,11 @@ const (
 
 // Summary has the properties of a template that do not depend on the values of its parameters.
 type Summary struct {
-	ResourceTypes      []string // sorted
-	ByType             map[string][]string
-	Capabilities       []string
-	CapabilitiesReason string // empty if it needs none
+	ResourceTypes []string // sorted
+	ByType        map[string][]string
+	Capabilities  []string
+	// CapabilitiesReason is ErrCapabilities or ErrTransformCapabilities; nil if it needs none.
+	CapabilitiesReason error
 }
 
 // Summary summarises a template, and the capabilities that it needs. With transforms it is the
@@ -55,12 +56,12 @@ func (t *Template) Summary(cat Catalogue) Summary {
 		s.Capabilities = append(s.Capabilities, CapabilityIAM)
 	}
 	if needing != nil {
-		s.CapabilitiesReason = "The following resource(s) require capabilities: " + list(needing)
+		s.CapabilitiesReason = ErrCapabilities.With(list(needing))
 	}
 	if len(t.Transforms) > 0 {
 		s.Capabilities = append(s.Capabilities, CapabilityAutoExpand)
-		if s.CapabilitiesReason == "" {
-			s.CapabilitiesReason = "The following transform(s) require capabilities: " + list(t.Transforms)
+		if s.CapabilitiesReason == nil {
+			s.CapabilitiesReason = ErrTransformCapabilities.With(list(t.Transforms))
 		}
 	}
 	return s

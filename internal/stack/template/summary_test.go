@@ -24,7 +24,11 @@ func TestSummary(t *testing.T) {
 			t.Fatalf("%s: %v", test.body, err)
 		}
 		s := parsed.Summary(types{})
-		if got := fmt.Sprint(s.ResourceTypes, " ", s.Capabilities, " ", s.CapabilitiesReason); got != test.want {
+		reason := ""
+		if s.CapabilitiesReason != nil {
+			reason = refusal.Text(s.CapabilitiesReason)
+		}
+		if got := fmt.Sprint(s.ResourceTypes, " ", s.Capabilities, " ", reason); got != test.want {
 			t.Errorf("%s: %s\nwant %s", test.body, got, test.want)
 		}
 		if missing := s.Missing([]string{template.CapabilityNamedIAM}); slices.Contains(missing, template.CapabilityIAM) || slices.Contains(missing, template.CapabilityNamedIAM) {

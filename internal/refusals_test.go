@@ -70,6 +70,11 @@ func TestRefusals(t *testing.T) {
 						refuses(arg)
 					}
 				}
+				if said := selected(n.Fun, pkg); said == "errors.New" || said == "fmt.Errorf" {
+					if text := literal(n.Args[0], named); !speaks[dir] && capital.MatchString(text) {
+						t.Errorf("%s has the error %q, which reads as a client's: declare a fault.Rule, and its sentence in api/refusal", file, text)
+					}
+				}
 				with, ok := n.Fun.(*ast.SelectorExpr)
 				if !ok || with.Sel.Name != "With" {
 					return true
@@ -108,6 +113,9 @@ var speaks = map[string]bool{"sigv4": true, "invoke/process": true}
 
 // sentence is what ends as one does.
 var sentence = regexp.MustCompile(`\w[.!]["”]?$`)
+
+// capital is how sentences begin, and errors for the log do not.
+var capital = regexp.MustCompile(`^\p{Lu}\p{Ll}+ \p{Ll}`)
 
 // several are words with a space between.
 var several = regexp.MustCompile(`\pL[\pL':,.]* [\pL\[('%]`)

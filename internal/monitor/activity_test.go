@@ -394,7 +394,7 @@ func TestResume(t *testing.T) {
 		t.Errorf("the queue: %s", got)
 	}
 	points, err := k.Read(metrics.Metric{
-		Owner: metrics.Owner{Account: topic.Account, Region: topic.Region}, Namespace: "AWS/SNS", Name: "NumberOfMessagesPublished",
+		Scope: metrics.Scope{Account: topic.Account, Region: topic.Region}, Namespace: "AWS/SNS", Name: "NumberOfMessagesPublished",
 		Dimensions: metrics.Dimensions(metrics.Dimension{Name: "TopicName", Value: "t"}),
 	}, count, start.Unix()/60*60, c.Now().Unix(), 60)
 	if err != nil || len(points) != 4 {

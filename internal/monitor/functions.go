@@ -21,7 +21,7 @@ type Functions struct {
 // version or an alias; the version that an alias resolved to; or all functions of an account in
 // a region.
 type about struct {
-	metrics.Owner
+	metrics.Scope
 	name, resource, executed string
 }
 
@@ -49,20 +49,20 @@ type Datum struct {
 // Record records a value. It does not block. An invocation also records zero Throttles, as it
 // was not throttled.
 func (f *Functions) Record(d *Datum) {
-	owner, name := metrics.Owner{Account: d.Function.Account, Region: d.Function.Region}, d.Function.FunctionName()
+	scope, name := metrics.Scope{Account: d.Function.Account, Region: d.Function.Region}, d.Function.FunctionName()
 	account, as, executed := d.Value, d.Value, d.Value
 	if d.PerLevel {
 		account, as, executed = d.Account, d.Resource, d.Executed
 	}
-	f.record(about{Owner: owner}, d.Metric, d.At, account)
-	f.record(about{Owner: owner, name: name}, d.Metric, d.At, d.Value)
+	f.record(about{Scope: scope}, d.Metric, d.At, account)
+	f.record(about{Scope: scope, name: name}, d.Metric, d.At, d.Value)
 	resource := name
 	if d.Qualifier != "" && d.Qualifier != "$LATEST" {
 		resource += ":" + d.Qualifier
 	}
-	f.record(about{Owner: owner, name: name, resource: resource}, d.Metric, d.At, as)
+	f.record(about{Scope: scope, name: name, resource: resource}, d.Metric, d.At, as)
 	if d.Version != "" && d.Qualifier != "" && d.Qualifier != d.Version {
-		f.record(about{Owner: owner, name: name, resource: resource, executed: d.Version}, d.Metric, d.At, executed)
+		f.record(about{Scope: scope, name: name, resource: resource, executed: d.Version}, d.Metric, d.At, executed)
 	}
 }
 
@@ -73,7 +73,7 @@ func (f *Functions) record(a about, metric string, at time.Time, value float64) 
 	found, ok := f.handles.Load(a)
 	if !ok {
 		function := arn.ARN{Account: a.Account, Region: a.Region, Resource: a.name}.Own()
-		a = about{metrics.Owner{Account: function.Account, Region: function.Region}, function.Resource, strings.Clone(a.resource), strings.Clone(a.executed)}
+		a = about{metrics.Scope{Account: function.Account, Region: function.Region}, function.Resource, strings.Clone(a.resource), strings.Clone(a.executed)}
 		found, _ = f.handles.LoadOrStore(a, &atomic.Pointer[metrics.Resource]{})
 		f.wake()
 	}
@@ -96,7 +96,7 @@ func (f *Functions) record(a about, metric string, at time.Time, value float64) 
 				dimensions = append(dimensions, d)
 			}
 		}
-		handle.Store(f.points.Resource(a.Owner, "AWS/Lambda", metrics.Dimensions(dimensions...)))
+		handle.Store(f.points.Resource(a.Scope, "AWS/Lambda", metrics.Dimensions(dimensions...)))
 	}
 }
 

@@ -139,7 +139,7 @@ func (q *Queues) idleOf(c *counters, created time.Time) (from int64, err error) 
 // before, it has been idle at least since then.
 func (q *Queues) neverReported(queue arn.ARN, created time.Time) (from int64, err error) {
 	units, err := q.points.Units(metrics.Metric{
-		Owner: metrics.Owner{Account: queue.Account, Region: queue.Region}, Namespace: "AWS/SQS", Name: "ApproximateNumberOfMessagesVisible",
+		Scope: metrics.Scope{Account: queue.Account, Region: queue.Region}, Namespace: "AWS/SQS", Name: "ApproximateNumberOfMessagesVisible",
 		Dimensions: queueDimension(queue.Resource),
 	})
 	if err != nil || len(units) == 0 {
@@ -229,7 +229,7 @@ func (r *Reader) listIdle(filter *metrics.Filter, after []byte) (all []metrics.M
 		}
 		of := func(queue string) metrics.Metric {
 			return metrics.Metric{
-				Owner: filter.Owner, Namespace: "AWS/SQS", Name: name,
+				Scope: filter.Scope, Namespace: "AWS/SQS", Name: name,
 				Dimensions: queueDimension(queue),
 			}
 		}

@@ -66,10 +66,10 @@ func reopen(t *testing.T, st store.Store, c clock.Clock, wake func()) *metrics.S
 // show lists the metrics of a namespace with their sums.
 func show(t *testing.T, k *metrics.Store, c clock.Clock, namespace string) map[string]string {
 	t.Helper()
-	owner := metrics.Owner{Account: "000000000000", Region: "us-east-1"}
+	scope := metrics.Scope{Account: "000000000000", Region: "us-east-1"}
 	found := map[string]string{}
 	var all []metrics.Metric
-	if _, err := k.List(metrics.Filter{Owner: owner, Namespace: namespace}, nil, func(m metrics.Metric) bool { all = append(all, m); return true }); err != nil {
+	if _, err := k.List(metrics.Filter{Scope: scope, Namespace: namespace}, nil, func(m metrics.Metric) bool { all = append(all, m); return true }); err != nil {
 		t.Fatal(err)
 	}
 	for _, m := range all {
@@ -210,7 +210,7 @@ func TestAtOnce(t *testing.T) {
 		"NumberOfMessagesDeleted": {5, 5, 1, 1}, "NumberOfDeduplicatedSentMessages": {2, 2, 1, 1},
 	} {
 		m := metrics.Metric{
-			Owner: metrics.Owner{Account: "000000000000", Region: "us-east-1"}, Namespace: "AWS/SQS", Name: name,
+			Scope: metrics.Scope{Account: "000000000000", Region: "us-east-1"}, Namespace: "AWS/SQS", Name: name,
 			Dimensions: metrics.Dimensions(metrics.Dimension{Name: "QueueName", Value: "q"}),
 		}
 		unit := map[bool]string{true: "Bytes", false: "Count"}[name == "SentMessageSize"]

@@ -249,7 +249,7 @@ func (q *Queues) record(c *counters, minute int64, data ...metrics.Datum) {
 }
 
 func (q *Queues) resource(queue arn.ARN) *metrics.Resource {
-	return q.points.Resource(metrics.Owner{Account: queue.Account, Region: queue.Region}, "AWS/SQS", queueDimension(queue.Resource))
+	return q.points.Resource(metrics.Scope{Account: queue.Account, Region: queue.Region}, "AWS/SQS", queueDimension(queue.Resource))
 }
 
 // queueDimension is the dimension of a queue's metrics.

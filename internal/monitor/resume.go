@@ -10,19 +10,19 @@ import (
 // recent calls f with the names of the queues, or topics, with a metric in the last
 // ActiveMinutes. The list of metrics is rewritten each quarter of an hour, while there are
 // values.
-func recent(points *metrics.Store, namespace, metric string, at time.Time, f func(o metrics.Owner, name string)) error {
+func recent(points *metrics.Store, namespace, metric string, at time.Time, f func(o metrics.Scope, name string)) error {
 	since := metrics.Minute(at) - ActiveMinutes
 	if metrics.Minute(points.Latest()) < since {
 		return nil
 	}
-	owners, err := points.Owners()
+	scopes, err := points.Scopes()
 	if err != nil {
 		return err
 	}
-	for _, o := range owners {
+	for _, o := range scopes {
 		var next []byte
 		for more := true; more; more = next != nil {
-			next, err = points.List(metrics.Filter{Owner: o, Namespace: namespace, Name: metric, Since: since, Points: true}, next, func(m metrics.Metric) bool {
+			next, err = points.List(metrics.Filter{Scope: o, Namespace: namespace, Name: metric, Since: since, Points: true}, next, func(m metrics.Metric) bool {
 				if d := metrics.SplitDimensions(m.Dimensions); len(d) == 1 {
 					f(o, d[0].Value)
 				}
@@ -65,7 +65,7 @@ func (q *Queues) Resume(holding []arn.ARN, at time.Time) error {
 	if err != nil {
 		return err
 	}
-	return recent(q.points, "AWS/SQS", "ApproximateNumberOfMessagesVisible", at, func(o metrics.Owner, name string) {
+	return recent(q.points, "AWS/SQS", "ApproximateNumberOfMessagesVisible", at, func(o metrics.Scope, name string) {
 		q.of(arn.Queue(o.Region, o.Account, name)).used.Store(metrics.Minute(at))
 	})
 }
@@ -73,7 +73,7 @@ func (q *Queues) Resume(holding []arn.ARN, at time.Time) error {
 // Resume activates the topics that were active when the process ended, for as long as after a
 // use.
 func (t *Topics) Resume(at time.Time) error {
-	return recent(t.points, "AWS/SNS", "NumberOfMessagesPublished", at, func(o metrics.Owner, name string) {
+	return recent(t.points, "AWS/SNS", "NumberOfMessagesPublished", at, func(o metrics.Scope, name string) {
 		t.of(arn.Topic(o.Region, o.Account, name)).used.Store(metrics.Minute(at))
 	})
 }

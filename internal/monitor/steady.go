@@ -161,7 +161,7 @@ func (q *Queues) report(c *counters, minute int64, p *metrics.Sample, created ti
 // steady is the steady sample of a queue with its first minute, under its lock.
 func (c *counters) steady() *metrics.Steady {
 	return &metrics.Steady{
-		Owner: metrics.Owner{Account: c.name.Account, Region: c.name.Region}, Namespace: "AWS/SQS",
+		Scope: metrics.Scope{Account: c.name.Account, Region: c.name.Region}, Namespace: "AWS/SQS",
 		Dimensions: queueDimension(c.name.Resource),
 		From:       c.last.since, Sample: c.last.sample,
 	}

@@ -111,7 +111,7 @@ func TestSteadyQueuesAreNotWritten(t *testing.T) {
 	}
 	minute()
 	listed := map[string]int{}
-	filter := metrics.Filter{Owner: metrics.Owner{Account: "000000000000", Region: "us-east-1"}, Namespace: "AWS/SQS", Since: metrics.Minute(c.Now()) - 3*60}
+	filter := metrics.Filter{Scope: metrics.Scope{Account: "000000000000", Region: "us-east-1"}, Namespace: "AWS/SQS", Since: metrics.Minute(c.Now()) - 3*60}
 	var next []byte
 	for more := true; more; more = next != nil {
 		var err error
@@ -152,7 +152,7 @@ func allocatedBytes() uint64 {
 
 func metricOf(queue arn.ARN, name string) metrics.Metric {
 	return metrics.Metric{
-		Owner: metrics.Owner{Account: queue.Account, Region: queue.Region}, Namespace: "AWS/SQS", Name: name,
+		Scope: metrics.Scope{Account: queue.Account, Region: queue.Region}, Namespace: "AWS/SQS", Name: name,
 		Dimensions: metrics.Dimensions(metrics.Dimension{Name: "QueueName", Value: queue.Resource}),
 	}
 }

@@ -37,7 +37,7 @@ func (s *Streams) Record(of arn.ARN, at time.Time, data ...metrics.Datum) {
 			return
 		}
 		name, _ := stream.NameOf(of)
-		handle.Store(s.points.Resource(metrics.Owner{Account: of.Account, Region: of.Region}, "AWS/Firehose",
+		handle.Store(s.points.Resource(metrics.Scope{Account: of.Account, Region: of.Region}, "AWS/Firehose",
 			metrics.Dimensions(metrics.Dimension{Name: "DeliveryStreamName", Value: name})))
 	}
 }

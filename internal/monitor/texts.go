@@ -17,7 +17,7 @@ type Texts struct {
 }
 
 type ofTexts struct {
-	metrics.Owner
+	metrics.Scope
 	direct bool // published to no topic
 }
 
@@ -31,7 +31,7 @@ func (t *Texts) Record(account, region string, direct bool, at time.Time, data .
 	if len(data) == 0 {
 		return
 	}
-	about := ofTexts{metrics.Owner{Account: account, Region: region}, direct}
+	about := ofTexts{metrics.Scope{Account: account, Region: region}, direct}
 	found, ok := t.handles.Load(about)
 	if !ok {
 		about.Account, about.Region = strings.Clone(account), strings.Clone(region)
@@ -47,6 +47,6 @@ func (t *Texts) Record(account, region string, direct bool, at time.Time, data .
 		if direct {
 			dimensions = metrics.Dimensions(metrics.Dimension{Name: "PhoneNumber", Value: "Direct"})
 		}
-		handle.Store(t.points.Resource(about.Owner, "AWS/SNS", dimensions))
+		handle.Store(t.points.Resource(about.Scope, "AWS/SNS", dimensions))
 	}
 }

@@ -65,7 +65,7 @@ func (t *Topics) resource(topic arn.ARN) *metrics.Resource {
 	if platform, name, ok := topic.SplitApplication(); ok { // of messages to its endpoints
 		dimensions = metrics.Dimensions(metrics.Dimension{Name: "Application", Value: name}, metrics.Dimension{Name: "Platform", Value: platform})
 	}
-	return t.points.Resource(metrics.Owner{Account: topic.Account, Region: topic.Region}, "AWS/SNS", dimensions)
+	return t.points.Resource(metrics.Scope{Account: topic.Account, Region: topic.Region}, "AWS/SNS", dimensions)
 }
 
 // idle is the report of an active topic for a minute without events.

@@ -90,7 +90,7 @@ func (s *Service) describeAlarms(_ context.Context, call *api.Call, in *Describe
 	if !ok {
 		return nil, fault.New(fault.InvalidNextToken, "")
 	}
-	found := s.alarms.List(owner(call), func(a *alarm.Alarm) bool {
+	found := s.alarms.List(scope(call), func(a *alarm.Alarm) bool {
 		return wanted && a.Name > after && (len(in.AlarmNames) == 0 || slices.Contains(in.AlarmNames, a.Name)) &&
 			strings.HasPrefix(a.Name, api.Deref(in.AlarmNamePrefix)) && (in.StateValue == nil || string(a.State) == *in.StateValue) &&
 			(in.ActionPrefix == nil || slices.ContainsFunc(slices.Concat(a.OKActions, a.AlarmActions, a.InsufficientActions), func(action string) bool {
@@ -157,7 +157,7 @@ func (s *Service) describeAlarmsForMetric(_ context.Context, call *api.Call, in 
 		return nil, unfit("%s", err)
 	}
 	is := func(want *string, has string) bool { return want == nil || *want == has }
-	found := s.alarms.List(owner(call), func(a *alarm.Alarm) bool {
+	found := s.alarms.List(scope(call), func(a *alarm.Alarm) bool {
 		own := make([]metrics.Dimension, len(a.Dimensions))
 		for i, d := range a.Dimensions {
 			own[i] = metrics.Dimension(d)
@@ -189,7 +189,7 @@ func (s *Service) describeAlarmHistory(_ context.Context, call *api.Call, in *De
 		return nil, notInEnum(*in.ScanBy, "scanBy", scanOrders)
 	}
 	query := alarms.HistoryQuery{
-		Owner: owner(call), Name: api.Deref(in.AlarmName), Type: alarm.ItemType(api.Deref(in.HistoryItemType)),
+		Scope: scope(call), Name: api.Deref(in.AlarmName), Type: alarm.ItemType(api.Deref(in.HistoryItemType)),
 		Descending: api.Deref(in.ScanBy) != scanOrders[1], Limit: limit,
 	}
 	if in.StartDate != nil {

@@ -255,7 +255,7 @@ func readQuery(call *api.Call, at string, in *MetricDataQuery) (q query, err err
 	}
 	q = query{
 		id: *in.Id, label: api.Deref(in.Label), unit: stat.Unit,
-		metric:   metrics.Metric{Owner: owner(call), Namespace: *stat.Metric.Namespace, Name: *stat.Metric.MetricName, Dimensions: dimensions},
+		metric:   metrics.Metric{Scope: scope(call), Namespace: *stat.Metric.Namespace, Name: *stat.Metric.MetricName, Dimensions: dimensions},
 		returned: in.ReturnData == nil || *in.ReturnData,
 	}
 	if q.period, err = readPeriod(at+"Period", *stat.Period); err != nil {

@@ -57,7 +57,7 @@ func (s *Service) listMetrics(_ context.Context, call *api.Call, in *ListMetrics
 
 func readFilter(call *api.Call, in *ListMetricsInput) (f metrics.Filter, err error) {
 	f = metrics.Filter{
-		Owner: owner(call), Namespace: api.Deref(in.Namespace), Name: api.Deref(in.MetricName),
+		Scope: scope(call), Namespace: api.Deref(in.Namespace), Name: api.Deref(in.MetricName),
 		Since: metrics.Minute(call.Time) - listed,
 	}
 	if in.Namespace != nil {

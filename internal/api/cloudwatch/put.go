@@ -84,7 +84,7 @@ func (s *Service) readDatum(call *api.Call, namespace, at string, in *MetricDatu
 		}
 	}
 	d = metrics.Datapoint{
-		Metric: metrics.Metric{Owner: owner(call), Namespace: namespace, Name: *in.MetricName, Dimensions: dimensions},
+		Metric: metrics.Metric{Scope: scope(call), Namespace: namespace, Name: *in.MetricName, Dimensions: dimensions},
 		Unit:   noUnit, Second: when.Unix(), Fine: api.Deref(in.StorageResolution) == 1,
 	}
 	if in.Unit != nil {

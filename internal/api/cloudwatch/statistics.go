@@ -110,7 +110,7 @@ func readStatisticsQuery(call *api.Call, in *GetMetricStatisticsInput) (m metric
 		}
 		stats = append(stats, stat)
 	}
-	return metrics.Metric{Owner: owner(call), Namespace: *in.Namespace, Name: *in.MetricName, Dimensions: dimensions}, stats, nil
+	return metrics.Metric{Scope: scope(call), Namespace: *in.Namespace, Name: *in.MetricName, Dimensions: dimensions}, stats, nil
 }
 
 // span is the range that is read for a range of time, in epoch seconds. It begins with the

@@ -96,7 +96,7 @@ func (s *Service) listTagsForResource(_ context.Context, call *api.Call, in *Lis
 	}
 	a, ok := s.alarms.Get(id)
 	if !ok {
-		items, _, err := s.alarms.History(alarms.HistoryQuery{Owner: owner(call), Name: id.Name, Limit: 1})
+		items, _, err := s.alarms.History(alarms.HistoryQuery{Scope: scope(call), Name: id.Name, Limit: 1})
 		if err != nil {
 			return nil, err
 		}

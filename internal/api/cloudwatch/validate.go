@@ -32,8 +32,8 @@ var units = []string{
 // noUnit is the unit of values without one.
 const noUnit = "None"
 
-func owner(call *api.Call) metrics.Owner {
-	return metrics.Owner{Account: call.Account, Region: call.Region}
+func scope(call *api.Call) metrics.Scope {
+	return metrics.Scope{Account: call.Account, Region: call.Region}
 }
 
 func missing(parameter string) error {

@@ -58,13 +58,13 @@ type actionQueue struct {
 // the keys of actions.
 type actionQueues struct {
 	all   map[queueID]*actionQueue
-	sizes map[metrics.Owner]int // number of actions
+	sizes map[metrics.Scope]int // number of actions
 	ready []*actionQueue        // to be executed, the first one now
 	later []*actionQueue        // to be retried from the next minute on
 }
 
 func newActionQueues() actionQueues {
-	return actionQueues{all: map[queueID]*actionQueue{}, sizes: map[metrics.Owner]int{}}
+	return actionQueues{all: map[queueID]*actionQueue{}, sizes: map[metrics.Scope]int{}}
 }
 
 func (ls *actionQueues) add(id queueID, key []byte) {
@@ -75,7 +75,7 @@ func (ls *actionQueues) add(id queueID, key []byte) {
 		ls.ready = append(ls.ready, l)
 	}
 	l.keys = append(l.keys, key)
-	ls.sizes[id.owner()]++
+	ls.sizes[id.scope()]++
 }
 
 // retry makes the postponed queues ready.
@@ -84,7 +84,7 @@ func (ls *actionQueues) retry() { ls.ready, ls.later = append(ls.ready, ls.later
 // shorten removes the oldest action from a queue.
 func (ls *actionQueues) shorten(l *actionQueue) {
 	l.keys = l.keys[1:]
-	o := l.owner()
+	o := l.scope()
 	if ls.sizes[o]--; ls.sizes[o] == 0 {
 		delete(ls.sizes, o)
 	}
@@ -102,11 +102,11 @@ func (ls *actionQueues) shorten(l *actionQueue) {
 	}
 }
 
-// longest is the queue of an owner with the most actions; of several, the one with the oldest
+// longest is the queue of a scope with the most actions; of several, the one with the oldest
 // action. There must be one.
-func (ls *actionQueues) longest(o metrics.Owner) (longest *actionQueue) {
+func (ls *actionQueues) longest(o metrics.Scope) (longest *actionQueue) {
 	for _, l := range ls.all {
-		if l.owner() != o {
+		if l.scope() != o {
 			continue
 		}
 		if longest == nil || cmp.Or(cmp.Compare(len(longest.keys), len(l.keys)), bytes.Compare(l.keys[0], longest.keys[0])) < 0 {
@@ -210,7 +210,7 @@ func (e *Engine) finish(l *actionQueue, p *pending, failure string) {
 	e.actionQueues.shorten(l)
 }
 
-// giveUp drops waiting actions of owners that have more than MaxWaiting.
+// giveUp drops waiting actions of scopes that have more than MaxWaiting.
 func (e *Engine) giveUp() error {
 	for {
 		l, key := e.excess()
@@ -230,7 +230,7 @@ func (e *Engine) giveUp() error {
 	}
 }
 
-// excess is the longest queue of an owner with too many actions, and the key of its oldest one;
+// excess is the longest queue of a scope with too many actions, and the key of its oldest one;
 // nil: there is none.
 func (e *Engine) excess() (l *actionQueue, key []byte) {
 	e.shard.View(func() {

@@ -115,7 +115,7 @@ func TestActionsAreTriedAgain(t *testing.T) {
 	}
 }
 
-// As many actions of an owner wait as the bound says. Beyond it the oldest of the
+// As many actions of a scope wait as the bound says. Beyond it the oldest of the
 // longest queue is given up, which the history tells.
 func TestWaitingActionsAreBounded(t *testing.T) {
 	w := newWorld(t)
@@ -131,7 +131,7 @@ func TestWaitingActionsAreBounded(t *testing.T) {
 	for range 10 {
 		w.set(e, id("a"), alarm.Alarming, alarm.OK)
 	}
-	items, _, err := e.History(HistoryQuery{Owner: owner, Name: "a", Type: alarm.Action, Limit: 100})
+	items, _, err := e.History(HistoryQuery{Scope: scope, Name: "a", Type: alarm.Action, Limit: 100})
 	if err != nil || len(items) != 17 || !strings.HasPrefix(items[16].Summary, "Failed to execute action "+topic+". Received error: ") || !strings.Contains(items[16].Data, "too many") {
 		t.Errorf("%d items, %+v, %v", len(items), items, err)
 	}
@@ -206,10 +206,10 @@ func TestUnreadableRecordsAreLeftOut(t *testing.T) {
 	if got := w.executor.told(topic) + ", " + w.executor.told(onCall("f")); got != ", ALARM" {
 		t.Error("told", got)
 	}
-	if all := e.List(owner, func(*alarm.Alarm) bool { return true }); len(all) != 1 || all[0].Name != "b" {
+	if all := e.List(scope, func(*alarm.Alarm) bool { return true }); len(all) != 1 || all[0].Name != "b" {
 		t.Error(all)
 	}
-	items, _, err := e.History(HistoryQuery{Owner: owner, Limit: 100})
+	items, _, err := e.History(HistoryQuery{Scope: scope, Limit: 100})
 	if err != nil || len(items) != 4 { // the second creation, two changes, and the action
 		t.Error(len(items), err)
 	}

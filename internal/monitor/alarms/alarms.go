@@ -64,7 +64,7 @@ type Engine struct {
 	reader  journal.Reader // sees what the shard has appended
 
 	alarms       map[ID]*alarm.Alarm
-	counts       map[metrics.Owner]int
+	counts       map[metrics.Scope]int
 	sequence     uint32    // distinguishes events of one millisecond
 	latest       time.Time // time of the latest write
 	actionQueues actionQueues
@@ -76,22 +76,22 @@ type Engine struct {
 // The keys of this package: the prefix of all, and what follows it.
 const (
 	prefix      = keyspace.AlarmSpace
-	kindAlarm   = keyspace.AlarmRecords  // owner, name → alarm
-	kindHistory = keyspace.AlarmHistory  // owner, time, sequence → item
-	kindIndex   = keyspace.AlarmIndex    // owner, name, time, sequence → nothing
+	kindAlarm   = keyspace.AlarmRecords  // scope, name → alarm
+	kindHistory = keyspace.AlarmHistory  // scope, time, sequence → item
+	kindIndex   = keyspace.AlarmIndex    // scope, name, time, sequence → nothing
 	kindPending = keyspace.AlarmActions  // time, sequence → pending
 	kindLast    = keyspace.AlarmSequence // the last sequence
 )
 
-func ownerKey(kind byte, o metrics.Owner) []byte {
+func scopeKey(kind byte, o metrics.Scope) []byte {
 	k := append(make([]byte, 0, 96), prefix, kind)
 	k = append(append(k, o.Account...), 0)
 	return append(append(k, o.Region...), 0)
 }
 
-func (id ID) owner() metrics.Owner { return metrics.Owner{Account: id.Account, Region: id.Region} }
+func (id ID) scope() metrics.Scope { return metrics.Scope{Account: id.Account, Region: id.Region} }
 
-func (id ID) key(kind byte) []byte { return append(append(ownerKey(kind, id.owner()), id.Name...), 0) }
+func (id ID) key(kind byte) []byte { return append(append(scopeKey(kind, id.scope()), id.Name...), 0) }
 
 // New adds the module to a kernel.
 func New(k *kernel.Kernel, o Options) *Engine {
@@ -99,7 +99,7 @@ func New(k *kernel.Kernel, o Options) *Engine {
 		o.MaxWaiting = 10_000
 	}
 	e := &Engine{
-		kernel: k, options: o, shard: k.OwnShard(keyspace.AlarmStream), alarms: map[ID]*alarm.Alarm{}, counts: map[metrics.Owner]int{}, actionQueues: newActionQueues(),
+		kernel: k, options: o, shard: k.OwnShard(keyspace.AlarmStream), alarms: map[ID]*alarm.Alarm{}, counts: map[metrics.Scope]int{}, actionQueues: newActionQueues(),
 	}
 	e.shard.Add(e)
 	return e
@@ -116,7 +116,7 @@ func (e *Engine) Load() error {
 		}
 		id := ID{a.Account, a.Region, a.Name}
 		e.alarms[id] = a
-		e.counts[id.owner()]++
+		e.counts[id.scope()]++
 		for _, at := range []time.Time{a.Configured, a.Updated} {
 			if at.After(e.latest) {
 				e.latest = at
@@ -235,10 +235,10 @@ func (c *commit) put(a *alarm.Alarm) { c.batch.Set(idOf(a).key(kindAlarm), encod
 
 // note writes an item of an alarm's history.
 func (c *commit) note(id ID, item alarm.Item) {
-	key := c.stamp(ownerKey(kindHistory, id.owner()))
+	key := c.stamp(scopeKey(kindHistory, id.scope()))
 	c.batch.Set(key, encode(item))
 	c.batch.Set(append(id.key(kindIndex), key[len(key)-stampSize:]...), nil)
-	c.prune(id.owner())
+	c.prune(id.scope())
 }
 
 // enter changes the state of an alarm, and executes its actions if the state is new.
@@ -296,7 +296,7 @@ func (e *Engine) put(id ID, config alarm.Config, tags map[string]string) error {
 		if e.kernel.Full() {
 			return kernel.ErrFull
 		}
-		if most := e.options.MaxAlarms; most > 0 && e.counts[id.owner()] >= most {
+		if most := e.options.MaxAlarms; most > 0 && e.counts[id.scope()] >= most {
 			return ErrTooMany.With(most)
 		}
 		a = alarm.New(id.Account, id.Region, id.Name, config, tags, c.now)
@@ -305,7 +305,7 @@ func (e *Engine) put(id ID, config alarm.Config, tags map[string]string) error {
 	c.put(&a)
 	c.apply()
 	if !ok {
-		e.counts[id.owner()]++
+		e.counts[id.scope()]++
 	}
 	e.alarms[id] = &a
 	e.options.Wake()
@@ -338,8 +338,8 @@ func (e *Engine) remove(ids []ID) error {
 	c.apply()
 	for id := range gone {
 		delete(e.alarms, id)
-		if e.counts[id.owner()]--; e.counts[id.owner()] == 0 {
-			delete(e.counts, id.owner())
+		if e.counts[id.scope()]--; e.counts[id.scope()] == 0 {
+			delete(e.counts, id.scope())
 		}
 	}
 	return nil
@@ -427,12 +427,12 @@ func (e *Engine) Get(id ID) (a alarm.Alarm, ok bool) {
 	return a, ok
 }
 
-// List returns the alarms of an owner that f accepts, by name.
-func (e *Engine) List(o metrics.Owner, f func(a *alarm.Alarm) bool) []alarm.Alarm {
+// List returns the alarms of a scope that f accepts, by name.
+func (e *Engine) List(o metrics.Scope, f func(a *alarm.Alarm) bool) []alarm.Alarm {
 	var all []alarm.Alarm
 	_ = e.run(func() error {
 		for id, a := range e.alarms {
-			if id.owner() == o && f(a) {
+			if id.scope() == o && f(a) {
 				all = append(all, *a)
 			}
 		}

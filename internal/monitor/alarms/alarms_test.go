@@ -28,10 +28,10 @@ import (
 
 var (
 	start = time.Date(2026, 5, 26, 14, 20, 0, 0, time.UTC)
-	owner = metrics.Owner{Account: "000000000000", Region: "us-east-1"}
+	scope = metrics.Scope{Account: "000000000000", Region: "us-east-1"}
 )
 
-func id(name string) ID { return ID{owner.Account, owner.Region, name} }
+func id(name string) ID { return ID{scope.Account, scope.Region, name} }
 
 // executed notes actions, and fails as the test says.
 type executed struct {
@@ -141,7 +141,7 @@ func (w *world) open(st store.Store) *Engine {
 func (w *world) pass(e *Engine, values ...float64) error {
 	w.Helper()
 	for _, value := range values {
-		err := w.points.Put(metrics.Datapoint{Metric: metrics.Metric{Owner: owner, Namespace: "n", Name: "m"}, Unit: "Count", Second: w.clock.Now().Unix(), Add: func(s *metrics.Set) { s.Add(value, 1) }})
+		err := w.points.Put(metrics.Datapoint{Metric: metrics.Metric{Scope: scope, Namespace: "n", Name: "m"}, Unit: "Count", Second: w.clock.Now().Unix(), Add: func(s *metrics.Set) { s.Add(value, 1) }})
 		if err != nil {
 			w.Fatal(err)
 		}
@@ -237,7 +237,7 @@ func TestFailingActions(t *testing.T) {
 	if n := len(w.executor.actions); n != 4 {
 		t.Errorf("%d attempts", n)
 	}
-	items, _, err := e.History(HistoryQuery{Owner: owner, Descending: true, Limit: 1})
+	items, _, err := e.History(HistoryQuery{Scope: scope, Descending: true, Limit: 1})
 	if err != nil || items[0].Summary != "Failed to execute action "+topic+`. Received error: "gone"` || !strings.Contains(items[0].Data, "gone") {
 		t.Errorf("%+v, %v", items, err)
 	}
@@ -253,7 +253,7 @@ func TestUnits(t *testing.T) {
 		if err := e.Put(id("a"), c, nil); err != nil {
 			t.Fatal(err)
 		}
-		err := w.points.Put(metrics.Datapoint{Metric: metrics.Metric{Owner: owner, Namespace: "n", Name: "m"}, Unit: "Bytes", Second: w.clock.Now().Unix(), Add: func(s *metrics.Set) { s.Add(20, 1) }})
+		err := w.points.Put(metrics.Datapoint{Metric: metrics.Metric{Scope: scope, Namespace: "n", Name: "m"}, Unit: "Bytes", Second: w.clock.Now().Unix(), Add: func(s *metrics.Set) { s.Add(20, 1) }})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -291,7 +291,7 @@ func TestAlarmsAreKept(t *testing.T) {
 		t.Error(err)
 	}
 	show := func(e *Engine) (all []string) {
-		for _, a := range e.List(owner, func(*alarm.Alarm) bool { return true }) {
+		for _, a := range e.List(scope, func(*alarm.Alarm) bool { return true }) {
 			all = append(all, fmt.Sprint(a.Name, a.State, a.Reason, a.Tags, a.Configured, a.Threshold))
 		}
 		return all
@@ -323,7 +323,7 @@ func TestHistoryPages(t *testing.T) {
 		e = w.open(w.store) // what happens in the same millisecond stays apart
 	}
 	read := func(q HistoryQuery) string {
-		q.Owner = owner
+		q.Scope = scope
 		var all []string
 		for {
 			items, next, err := e.History(q)
@@ -393,7 +393,7 @@ func TestHistoryIsReadByThePage(t *testing.T) {
 		}
 	}
 	for _, q := range []HistoryQuery{{}, {Name: "a"}, {Descending: true}, {Name: "a", Descending: true}} {
-		q.Owner, q.Limit, q.Type = owner, 10, alarm.StateUpdate
+		q.Scope, q.Limit, q.Type = scope, 10, alarm.StateUpdate
 		var last time.Time
 		for page := range 5 {
 			st.Looks.Store(0)

@@ -79,10 +79,10 @@ func TestAnswersAreDurable(t *testing.T) {
 			})
 		}
 		durable("Get", func() error { change(); e.Get(id("a")); return nil })
-		durable("List", func() error { change(); e.List(owner, func(*alarm.Alarm) bool { return true }); return nil })
+		durable("List", func() error { change(); e.List(scope, func(*alarm.Alarm) bool { return true }); return nil })
 		durable("History", func() error {
 			change()
-			_, _, err := e.History(HistoryQuery{Owner: owner, Limit: 1})
+			_, _, err := e.History(HistoryQuery{Scope: scope, Limit: 1})
 			return err
 		})
 		durable("Delete", func() error { return e.Delete([]ID{id("a")}) })

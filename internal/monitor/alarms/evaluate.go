@@ -86,7 +86,7 @@ func (e *Engine) points(a *alarm.Alarm, end int64) ([]alarm.Point, error) {
 		dimensions[i] = metrics.Dimension(d)
 	}
 	m := metrics.Metric{
-		Owner: metrics.Owner{Account: a.Account, Region: a.Region}, Namespace: a.Namespace, Name: a.MetricName,
+		Scope: metrics.Scope{Account: a.Account, Region: a.Region}, Namespace: a.Namespace, Name: a.MetricName,
 		Dimensions: metrics.Dimensions(dimensions...),
 	}
 	units := []string{a.Unit}
@@ -128,10 +128,10 @@ const pruned = 16
 
 const stampSize = 8 + 4
 
-// prune removes expired items from the history of an owner, more than are added.
-func (c *commit) prune(o metrics.Owner) {
-	low := ownerKey(kindHistory, o)
-	high := appendMillis(ownerKey(kindHistory, o), c.now.Add(-keepHistory))
+// prune removes expired items from the history of a scope, more than are added.
+func (c *commit) prune(o metrics.Scope) {
+	low := scopeKey(kindHistory, o)
+	high := appendMillis(scopeKey(kindHistory, o), c.now.Add(-keepHistory))
 	it, err := c.e.reader.Iter(low, high)
 	if err != nil {
 		return // the next write fails as well

@@ -14,9 +14,9 @@ import (
 	"godwit.dev/godwit/internal/store"
 )
 
-// HistoryQuery selects items of the history of an owner's alarms.
+// HistoryQuery selects items of the history of a scope's alarms.
 type HistoryQuery struct {
-	metrics.Owner
+	metrics.Scope
 	Name       string         // of the alarm; empty: of all
 	Type       alarm.ItemType // empty: all
 	From, To   time.Time      // inclusive; zero: any
@@ -33,7 +33,7 @@ const maxLooked = 5000
 // a next.
 func (e *Engine) History(q HistoryQuery) (items []alarm.Item, next []byte, err error) {
 	defer e.shard.AwaitReads()
-	all := ownerKey(kindHistory, q.Owner)
+	all := scopeKey(kindHistory, q.Scope)
 	space := all
 	if q.Name != "" {
 		space = ID{q.Account, q.Region, q.Name}.key(kindIndex)

@@ -19,9 +19,9 @@ import (
 func TestCrashLosesOneMinute(t *testing.T) {
 	st, c := memory.New(), clock.NewVirtual(start)
 	s := open(t, st, c)
-	m := Metric{owner, "n", "a", ""}
+	m := Metric{scope, "n", "a", ""}
 	record := func() {
-		if !s.Resource(owner, "n", "").Record(Minute(c.Now()), Datum{Name: "a", Unit: "Count", Value: 1}) {
+		if !s.Resource(scope, "n", "").Record(Minute(c.Now()), Datum{Name: "a", Unit: "Count", Value: 1}) {
 			t.Fatal("forgotten")
 		}
 	}
@@ -88,8 +88,8 @@ func untilCrash(t *testing.T, st store.Store, c clock.Clock, f func(s *Store)) {
 func TestPutIsDurable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st, c := &gated{Store: memory.New()}, clock.NewVirtual(start)
-		m, at := Metric{owner, "n", "a", ""}, start.Unix()
-		other := Metric{owner, "n", "b", Dimensions(Dimension{"D", "v"})}
+		m, at := Metric{scope, "n", "a", ""}, start.Unix()
+		other := Metric{scope, "n", "b", Dimensions(Dimension{"D", "v"})}
 		s := open(t, st, c)
 		put := func() {
 			one := func(set *Set) { set.Add(1, 1) }
@@ -159,9 +159,9 @@ func memoryOf(t *testing.T, from store.Reader) store.Store {
 func TestCrashWithinFlush(t *testing.T) {
 	for writes := range 3 {
 		st, c := memory.New(), clock.NewVirtual(start)
-		m, minute := Metric{owner, "n", "a", ""}, Minute(start)+60
+		m, minute := Metric{scope, "n", "a", ""}, Minute(start)+60
 		record := func(s *Store) {
-			if !s.Resource(owner, "n", "").Record(minute, Datum{Name: "a", Unit: "Count", Value: 1}) {
+			if !s.Resource(scope, "n", "").Record(minute, Datum{Name: "a", Unit: "Count", Value: 1}) {
 				t.Error("forgotten")
 			}
 		}
@@ -199,7 +199,7 @@ func TestCrashWithinAge(t *testing.T) {
 	for writes := range 8 {
 		st, c := &crashing{memory.New(), 1000}, clock.NewVirtual(time.Date(2026, 1, 1, 0, 7, 0, 0, time.UTC))
 		s := open(t, st, c)
-		m := Metric{owner, "n", "a", ""}
+		m := Metric{scope, "n", "a", ""}
 		for n := range 7 {
 			if err := s.Put(Datapoint{Metric: m, Unit: "Count", Second: c.Now().Unix() + int64(n)*60, Add: func(set *Set) { set.Add(1, 1) }}); err != nil {
 				t.Fatal(err)

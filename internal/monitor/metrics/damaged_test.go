@@ -21,7 +21,7 @@ import (
 func TestDamagedPoints(t *testing.T) {
 	st, c := memory.New(), clock.NewVirtual(start)
 	s, now := open(t, st, c), start.Truncate(time.Minute).Unix()
-	m := Metric{owner, "n", "a", ""}
+	m := Metric{scope, "n", "a", ""}
 	put := func(second int64) {
 		t.Helper()
 		if err := s.Put(Datapoint{Metric: m, Unit: "Count", Second: second, Fine: true, Add: func(set *Set) { set.Add(1, 1) }}); err != nil {
@@ -72,9 +72,9 @@ func TestDamagedPoints(t *testing.T) {
 // lock of the resource.
 func TestDamageIsLoggedWithoutLocks(t *testing.T) {
 	st, c := memory.New(), clock.NewVirtual(start)
-	m := Metric{owner, "n", "a", ""}
+	m := Metric{scope, "n", "a", ""}
 	s := open(t, st, c)
-	s.Resource(owner, "n", "").Record(Minute(c.Now()), Datum{Name: "a", Unit: "Count", Value: 1})
+	s.Resource(scope, "n", "").Record(Minute(c.Now()), Datum{Name: "a", Unit: "Count", Value: 1})
 	if err := save(s); err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +105,7 @@ func TestDamageIsLoggedWithoutLocks(t *testing.T) {
 	if err := k.Load(); err != nil {
 		t.Fatal(err)
 	}
-	r = again.Resource(owner, "n", "")
+	r = again.Resource(scope, "n", "")
 	r.Record(Minute(c.Now()), Datum{Name: "a", Unit: "Count", Value: 2})
 	now := start.Truncate(time.Minute).Unix()
 	points, err := again.Read(m, "Count", now, now+60, 60)

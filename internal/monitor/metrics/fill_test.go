@@ -14,7 +14,7 @@ func TestFill(t *testing.T) {
 	record := func(t *testing.T, s *Store, minute int64, values ...float64) {
 		t.Helper()
 		for _, v := range values {
-			if !s.Resource(owner, "n", "").Record(minute, Datum{Name: "a", Unit: "Count", Value: v}) {
+			if !s.Resource(scope, "n", "").Record(minute, Datum{Name: "a", Unit: "Count", Value: v}) {
 				t.Fatal("forgotten")
 			}
 		}
@@ -22,7 +22,7 @@ func TestFill(t *testing.T) {
 	fill := func(t *testing.T, s *Store, minute int64) {
 		t.Helper()
 		for range 2 {
-			if !s.Resource(owner, "n", "").Fill(minute, Datum{Name: "a", Unit: "Count"}) {
+			if !s.Resource(scope, "n", "").Fill(minute, Datum{Name: "a", Unit: "Count"}) {
 				t.Fatal("forgotten")
 			}
 		}
@@ -118,7 +118,7 @@ func TestFill(t *testing.T) {
 			minute := Minute(start)
 			s := f.do(t, open(t, st, c), st, c, minute)
 			for range 2 {
-				points, err := s.Read(Metric{owner, "n", "a", ""}, "Count", minute*60, minute*60+60, 60)
+				points, err := s.Read(Metric{scope, "n", "a", ""}, "Count", minute*60, minute*60+60, 60)
 				if err != nil || len(points) != 1 {
 					t.Fatal(points, err)
 				}
@@ -136,7 +136,7 @@ func TestFill(t *testing.T) {
 func TestFilledMinutesCount(t *testing.T) {
 	st, c := memory.New(), clock.NewVirtual(start)
 	s, minute := open(t, st, c), Minute(start)
-	r := s.Resource(owner, "n", "")
+	r := s.Resource(scope, "n", "")
 	r.Fill(minute, Datum{Name: "a", Unit: "Count"})
 	r.Record(minute+1, Datum{Name: "a", Unit: "Count", Value: 4})
 	r.Fill(minute+2, Datum{Name: "a", Unit: "Count"})
@@ -145,7 +145,7 @@ func TestFilledMinutesCount(t *testing.T) {
 		if _, err := s.Flush(); err != nil {
 			t.Fatal(err)
 		}
-		points, err := s.Read(Metric{owner, "n", "a", ""}, "Count", minute*60, minute*60+300, 300)
+		points, err := s.Read(Metric{scope, "n", "a", ""}, "Count", minute*60, minute*60+300, 300)
 		if err != nil || len(points) != 1 {
 			t.Fatal(points, err)
 		}

@@ -17,12 +17,12 @@ func TestListLooksSoFar(t *testing.T) {
 	s := open(t, memory.New(), c)
 	s.options.MaxPending = 3 * maxLooked
 	for n := range maxLooked + 10 {
-		if err := s.Put(Datapoint{Metric: Metric{owner, "n", fmt.Sprintf("%06d", n), ""}, Unit: "Count", Second: c.Now().Unix(), Add: func(set *Set) { set.Add(1, 1) }}); err != nil {
+		if err := s.Put(Datapoint{Metric: Metric{scope, "n", fmt.Sprintf("%06d", n), ""}, Unit: "Count", Second: c.Now().Unix(), Add: func(set *Set) { set.Add(1, 1) }}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	seen := 0
-	filter := Filter{Owner: owner, Name: fmt.Sprintf("%06d", maxLooked+5)}
+	filter := Filter{Scope: scope, Name: fmt.Sprintf("%06d", maxLooked+5)}
 	next, err := s.List(filter, nil, func(Metric) bool { seen++; return true })
 	if err != nil || next == nil || seen != 0 {
 		t.Errorf("at first %d, next %q, %v", seen, next, err)
@@ -38,7 +38,7 @@ func TestListAfterBackfill(t *testing.T) {
 	s := open(t, memory.New(), c)
 	put := func(ago time.Duration) {
 		t.Helper()
-		if err := s.Put(Datapoint{Metric: Metric{owner, "n", "a", ""}, Unit: "Count", Second: c.Now().Add(-ago).Unix(), Add: func(set *Set) { set.Add(1, 1) }}); err != nil {
+		if err := s.Put(Datapoint{Metric: Metric{scope, "n", "a", ""}, Unit: "Count", Second: c.Now().Add(-ago).Unix(), Add: func(set *Set) { set.Add(1, 1) }}); err != nil {
 			t.Fatal(err)
 		}
 		for range 12 { // until it has left memory
@@ -51,7 +51,7 @@ func TestListAfterBackfill(t *testing.T) {
 	put(0)
 	put(13 * 24 * time.Hour)
 	seen := 0
-	if _, err := s.List(Filter{Owner: owner, Since: Minute(start)}, nil, func(Metric) bool { seen++; return true }); err != nil || seen != 1 {
+	if _, err := s.List(Filter{Scope: scope, Since: Minute(start)}, nil, func(Metric) bool { seen++; return true }); err != nil || seen != 1 {
 		t.Errorf("listed %d times, %v", seen, err)
 	}
 }
@@ -61,7 +61,7 @@ func TestListOfLivingMetrics(t *testing.T) {
 	c := clock.NewVirtual(start)
 	s := open(t, memory.New(), c)
 	for range 40 {
-		if err := s.Put(Datapoint{Metric: Metric{owner, "n", "a", ""}, Unit: "Count", Second: c.Now().Unix(), Add: func(set *Set) { set.Add(1, 1) }}); err != nil {
+		if err := s.Put(Datapoint{Metric: Metric{scope, "n", "a", ""}, Unit: "Count", Second: c.Now().Unix(), Add: func(set *Set) { set.Add(1, 1) }}); err != nil {
 			t.Fatal(err)
 		}
 		advance(t, c, time.Minute)
@@ -70,7 +70,7 @@ func TestListOfLivingMetrics(t *testing.T) {
 		}
 	}
 	seen := 0
-	if _, err := s.List(Filter{Owner: owner, Since: Minute(c.Now()) - 16}, nil, func(Metric) bool { seen++; return true }); err != nil || seen != 1 {
+	if _, err := s.List(Filter{Scope: scope, Since: Minute(c.Now()) - 16}, nil, func(Metric) bool { seen++; return true }); err != nil || seen != 1 {
 		t.Errorf("listed %d times, %v", seen, err)
 	}
 }
@@ -82,14 +82,14 @@ func TestListWritesOnce(t *testing.T) {
 	list := func() int64 {
 		t.Helper()
 		before, seen := st.written.Load(), 0
-		if _, err := s.List(Filter{Owner: owner}, nil, func(Metric) bool { seen++; return true }); err != nil || seen != 1 {
+		if _, err := s.List(Filter{Scope: scope}, nil, func(Metric) bool { seen++; return true }); err != nil || seen != 1 {
 			t.Errorf("listed %d times, %v", seen, err)
 		}
 		s.Sync()
 		return st.written.Load() - before
 	}
 	for n := range 3 {
-		s.Resource(owner, "n", "").Record(Minute(c.Now()), Datum{Name: "a", Unit: "Count", Value: 1})
+		s.Resource(scope, "n", "").Record(Minute(c.Now()), Datum{Name: "a", Unit: "Count", Value: 1})
 		if wrote := list(); wrote > 0 != (n == 0) {
 			t.Errorf("%d writes for list %d", wrote, n+1)
 		}
@@ -99,20 +99,20 @@ func TestListWritesOnce(t *testing.T) {
 func TestList(t *testing.T) {
 	c := clock.NewVirtual(start)
 	s := open(t, memory.New(), c)
-	put := func(o Owner, namespace, name, unit string, dimensions ...Dimension) {
+	put := func(o Scope, namespace, name, unit string, dimensions ...Dimension) {
 		if err := s.Put(Datapoint{Metric: Metric{o, namespace, name, Dimensions(dimensions...)}, Unit: unit, Second: c.Now().Unix(), Add: func(set *Set) { set.Add(1, 1) }}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	put(owner, "n", "a", "Count")
-	put(owner, "n", "a", "Bytes")
-	put(owner, "n", "a", "Count", Dimension{"X", "1"}, Dimension{"A", "2"})
-	put(owner, "n", "a", "Count", Dimension{"A", "3"})
-	put(owner, "n", "b", "Count")
-	put(owner, "nn", "a", "Count")
-	put(Owner{"111111111111", "us-east-1"}, "n", "a", "Count")
+	put(scope, "n", "a", "Count")
+	put(scope, "n", "a", "Bytes")
+	put(scope, "n", "a", "Count", Dimension{"X", "1"}, Dimension{"A", "2"})
+	put(scope, "n", "a", "Count", Dimension{"A", "3"})
+	put(scope, "n", "b", "Count")
+	put(scope, "nn", "a", "Count")
+	put(Scope{"111111111111", "us-east-1"}, "n", "a", "Count")
 	list := func(f Filter, limit int) string {
-		f.Owner = owner
+		f.Scope = scope
 		var all []string
 		var after []byte
 		for pages := 1; ; pages++ {
@@ -152,7 +152,7 @@ func TestList(t *testing.T) {
 			}
 		}
 	}
-	units, err := s.Units(Metric{owner, "n", "a", ""})
+	units, err := s.Units(Metric{scope, "n", "a", ""})
 	if err != nil || fmt.Sprint(units) != "[Bytes Count]" {
 		t.Errorf("%v, %v", units, err)
 	}
@@ -168,7 +168,7 @@ func TestList(t *testing.T) {
 // The units of a metric are those in memory and those from before the start.
 func TestUnits(t *testing.T) {
 	st, c := memory.New(), clock.NewVirtual(start)
-	m := Metric{owner, "n", "a", ""}
+	m := Metric{scope, "n", "a", ""}
 	s := open(t, st, c)
 	for _, step := range []struct {
 		unit string
@@ -200,10 +200,10 @@ func TestUnits(t *testing.T) {
 func TestUnitsOfNothing(t *testing.T) {
 	c := clock.NewVirtual(start)
 	s := open(t, memory.New(), c)
-	r := s.Resource(owner, "n", "")
+	r := s.Resource(scope, "n", "")
 	r.Record(Minute(c.Now()), Datum{Name: "a", Unit: "Count", Value: 1})
 	for n := range 100 {
-		if units, err := s.Units(Metric{owner, "n", fmt.Sprint("x", n), ""}); err != nil || len(units) > 0 {
+		if units, err := s.Units(Metric{scope, "n", fmt.Sprint("x", n), ""}); err != nil || len(units) > 0 {
 			t.Fatal(units, err)
 		}
 	}

@@ -32,7 +32,7 @@ func TestSteadyMinutesOutliveTheProcess(t *testing.T) {
 			s := begin()
 			var p Sample
 			p.Set(0, 7)
-			r := Steady{Owner: owner, Namespace: "n", From: Minute(start), Sample: p.Encode()}
+			r := Steady{Scope: scope, Namespace: "n", From: Minute(start), Sample: p.Encode()}
 			s.BeginSteady(&r, true)
 			for range 10 {
 				advance(t, c, time.Minute)
@@ -60,7 +60,7 @@ func TestSteadyMinutesOutliveTheProcess(t *testing.T) {
 			if err := s.kernel.Close(); err != nil {
 				t.Fatal(err)
 			}
-			points, err := begin().Read(Metric{Owner: owner, Namespace: "n", Name: "a"}, "Count", start.Unix(), at.Unix()+3600, 60)
+			points, err := begin().Read(Metric{Scope: scope, Namespace: "n", Name: "a"}, "Count", start.Unix(), at.Unix()+3600, 60)
 			if want := int(Minute(at) - Minute(start)); err != nil || len(points) != want {
 				t.Errorf("%d minutes, want %d: %v", len(points), want, err)
 			}

@@ -194,7 +194,7 @@ func stepOf(minute, now int64) int64 {
 
 // recent are copies of the points in memory of a series in [from, to), in order.
 func (s *Store) recent(m Metric, unit string, series id, fine bool, from, to int64) ([]point, error) {
-	found, ok := s.shardOf(about{m.Owner, m.Namespace, m.Dimensions}).resources.Load(about{m.Owner, m.Namespace, m.Dimensions})
+	found, ok := s.shardOf(about{m.Scope, m.Namespace, m.Dimensions}).resources.Load(about{m.Scope, m.Namespace, m.Dimensions})
 	if !ok {
 		return nil, nil
 	}
@@ -272,7 +272,7 @@ func scan(r store.Reader, res byte, series id, low, high int64, f func(minute in
 
 // Units are the units in which a metric has values, in order.
 func (s *Store) Units(m Metric) ([]string, error) {
-	a := about{m.Owner, m.Namespace, m.Dimensions}
+	a := about{m.Scope, m.Namespace, m.Dimensions}
 	found, ok := s.shardOf(a).resources.Load(a)
 	if !ok {
 		return s.storedUnits(m)
@@ -312,8 +312,8 @@ func (s *Store) storedUnits(m Metric) (units []string, err error) {
 	return units, err
 }
 
-// Owners are the owners of metrics, in order. Each costs a seek.
-func (s *Store) Owners() (owners []Owner, err error) {
+// Scopes are the scopes of metrics, in order. Each costs a seek.
+func (s *Store) Scopes() (scopes []Scope, err error) {
 	low, high := []byte{prefix, kindSeries}, []byte{prefix, kindSeries + 1}
 	for {
 		it, err := s.reader.Iter(low, high)
@@ -321,21 +321,21 @@ func (s *Store) Owners() (owners []Owner, err error) {
 			return nil, err
 		}
 		if !it.Next() {
-			return owners, it.Close()
+			return scopes, it.Close()
 		}
 		m, _, ok := splitSeries(it.Key())
 		if err := it.Close(); err != nil || !ok {
-			return owners, err
+			return scopes, err
 		}
-		owners = append(owners, m.Owner)
-		low = namePrefix(m.Owner)
+		scopes = append(scopes, m.Scope)
+		low = namePrefix(m.Scope)
 		low[len(low)-1]++
 	}
 }
 
 // Filter selects metrics for List. Empty members select all.
 type Filter struct {
-	Owner
+	Scope
 	Namespace, Name string
 	Dimensions      []Dimension // that a metric must have; an empty value matches any
 	Since           int64       // the earliest minute in which it was last seen
@@ -344,7 +344,7 @@ type Filter struct {
 
 // Takes reports whether the filter accepts a metric, which must exist.
 func (f *Filter) Takes(m *Metric) bool {
-	return m.Owner == f.Owner && (f.Namespace == "" || f.Namespace == m.Namespace) && f.passes(m)
+	return m.Scope == f.Scope && (f.Namespace == "" || f.Namespace == m.Namespace) && f.passes(m)
 }
 
 // Place is the position of a metric in a list, in the order of bytes.
@@ -362,11 +362,11 @@ func (s *Store) List(filter Filter, after []byte, f func(m Metric) (taken bool))
 			return nil, err
 		}
 	}
-	low := namePrefix(filter.Owner)
+	low := namePrefix(filter.Scope)
 	if filter.Namespace != "" {
-		low = namePrefix(filter.Owner, filter.Namespace)
+		low = namePrefix(filter.Scope, filter.Namespace)
 		if filter.Name != "" {
-			low = namePrefix(filter.Owner, filter.Namespace, filter.Name)
+			low = namePrefix(filter.Scope, filter.Namespace, filter.Name)
 		}
 	}
 	high := append(bytes.Clone(low[:len(low)-1]), between+1)

@@ -35,14 +35,14 @@ const manyMetrics = 16
 
 // about is a Metric without its name.
 type about struct {
-	Owner
+	Scope
 	Namespace, Dimensions string
 }
 
 // own copies the texts, which may be parts of a request, and would keep all of it in memory.
 func (a about) own() about {
 	return about{
-		Owner{unique.Make(a.Account).Value(), unique.Make(a.Region).Value()},
+		Scope{unique.Make(a.Account).Value(), unique.Make(a.Region).Value()},
 		unique.Make(a.Namespace).Value(), strings.Clone(a.Dimensions),
 	}
 }
@@ -274,7 +274,7 @@ func placed[K comparable](places map[K]int, n, many int, name func(i int) K) map
 
 // metricOf is one of the resource's metrics, by name.
 func (r *Resource) metricOf(name string) Metric {
-	return Metric{r.about.Owner, r.about.Namespace, name, r.about.Dimensions}
+	return Metric{r.about.Scope, r.about.Namespace, name, r.about.Dimensions}
 }
 
 // raise sets number to at least to.

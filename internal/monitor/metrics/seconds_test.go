@@ -19,7 +19,7 @@ func TestSeconds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		st, c := memory.New(), clock.NewVirtual(start)
 		s := open(t, st, c)
-		m := Metric{owner, "n", "m", Dimensions(Dimension{"D", "d"})}
+		m := Metric{scope, "n", "m", Dimensions(Dimension{"D", "d"})}
 		fine, coarse := map[int64]float64{}, map[int64]float64{} // by the second, by the minute; the second has all
 		t.Repeat(map[string]func(*rapid.T){
 			"put": func(t *rapid.T) {
@@ -101,7 +101,7 @@ func TestSeconds(t *testing.T) {
 func TestSecondsGo(t *testing.T) {
 	st, c := memory.New(), clock.NewVirtual(start)
 	s := open(t, st, c)
-	m := Metric{owner, "n", "m", ""}
+	m := Metric{scope, "n", "m", ""}
 	kept := func() (n int) {
 		it, err := st.Iter([]byte{prefix, kindSecond}, []byte{prefix, kindSecond + 1})
 		if err != nil {

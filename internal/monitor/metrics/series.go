@@ -13,12 +13,12 @@ import (
 // Dimension is a name and a value that distinguish metrics of one name.
 type Dimension struct{ Name, Value string }
 
-// Owner is the account and region of metrics.
-type Owner struct{ Account, Region string }
+// Scope is the account and region of metrics.
+type Scope struct{ Account, Region string }
 
 // Metric identifies a metric. Its texts have no control characters.
 type Metric struct {
-	Owner
+	Scope
 	Namespace, Name string
 	Dimensions      string // result of Dimensions
 }
@@ -78,14 +78,14 @@ func seriesKey(m *Metric, unit string) []byte {
 
 // metricKey is the prefix of the keys of all units of a metric.
 func metricKey(m *Metric) []byte {
-	k := namePrefix(m.Owner, m.Namespace, m.Name)
+	k := namePrefix(m.Scope, m.Namespace, m.Name)
 	k = append(k, m.Dimensions...)
 	return append(k, between)
 }
 
-// namePrefix is the prefix of the keys of all series of an owner, a namespace or a metric's
+// namePrefix is the prefix of the keys of all series of a scope, a namespace or a metric's
 // name, as far as they are given.
-func namePrefix(o Owner, rest ...string) []byte {
+func namePrefix(o Scope, rest ...string) []byte {
 	k := append(make([]byte, 0, 128), prefix, kindSeries)
 	for _, part := range append([]string{o.Account, o.Region}, rest...) {
 		k = append(append(k, part...), between)
@@ -108,7 +108,7 @@ func splitSeries(key []byte) (m Metric, unit string, ok bool) {
 	if len(parts) != 6 {
 		return m, "", false
 	}
-	return Metric{Owner{parts[0], parts[1]}, parts[2], parts[3], parts[4]}, parts[5], true
+	return Metric{Scope{parts[0], parts[1]}, parts[2], parts[3], parts[4]}, parts[5], true
 }
 
 // id identifies a series in the keys of its points.

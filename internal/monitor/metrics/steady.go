@@ -124,7 +124,7 @@ func (s *Store) Continues(p *Sample, before string) bool {
 
 // Steady is a run of minutes in which a resource had the same sample.
 type Steady struct {
-	Owner
+	Scope
 	Namespace, Dimensions string
 	From                  int64  // minute
 	Sample                string // encoded by Encode
@@ -177,7 +177,7 @@ func (s *Store) listSteady(r *Steady, minute int64) {
 	}
 	seen := binary.BigEndian.AppendUint32(nil, uint32(minute))
 	s.Levels(&p, minute, func(name, unit string, _ float64) {
-		s.steady.batch.Set(seriesKey(&Metric{r.Owner, r.Namespace, name, r.Dimensions}, unit), seen)
+		s.steady.batch.Set(seriesKey(&Metric{r.Scope, r.Namespace, name, r.Dimensions}, unit), seen)
 	})
 	raise(&s.furthest, minute)
 	s.fresh.Store(true)
@@ -197,7 +197,7 @@ func (s *Store) EachSteady(f func(r *Steady)) error {
 	return store.Each(s.reader, keyspace.Prefix([]byte{prefix, kindOpen}), func(key, value []byte) error {
 		parts := strings.Split(string(key[2:]), string(between))
 		if len(parts) == 5 && len(value) >= 4 {
-			f(&Steady{Owner{parts[0], parts[1]}, parts[2], parts[3], int64(binary.BigEndian.Uint32(value)), string(value[4:])})
+			f(&Steady{Scope{parts[0], parts[1]}, parts[2], parts[3], int64(binary.BigEndian.Uint32(value)), string(value[4:])})
 		}
 		return nil
 	})
@@ -214,7 +214,7 @@ func (s *Store) stands(m *Metric, unit string) bool {
 	if !s.inLayouts(m.Name, unit) {
 		return false
 	}
-	r := Steady{Owner: m.Owner, Namespace: m.Namespace, Dimensions: m.Dimensions}
+	r := Steady{Scope: m.Scope, Namespace: m.Namespace, Dimensions: m.Dimensions}
 	value, ok, err := s.reader.Get(nil, r.key(kindOpen))
 	if !ok || err != nil || len(value) < 4 {
 		return false
@@ -247,7 +247,7 @@ func (s *Store) steadyRuns(m Metric, unit string, from, to int64) (runs []steady
 	if !s.inLayouts(m.Name, unit) || from >= to {
 		return nil, nil
 	}
-	r := Steady{Owner: m.Owner, Namespace: m.Namespace, Dimensions: m.Dimensions}
+	r := Steady{Scope: m.Scope, Namespace: m.Namespace, Dimensions: m.Dimensions}
 	add := func(first, behind int64, sample []byte) {
 		p, err := DecodeSample(string(sample))
 		if err != nil || int(p.Layout) >= len(s.options.Layouts) {

@@ -107,7 +107,7 @@ const perMinute = 60 // seconds
 func (s *Store) wake() { s.options.Wake() }
 
 // Resource finds or makes a resource. It is forgotten some time after its last value.
-func (s *Store) Resource(o Owner, namespace, dimensions string) *Resource {
+func (s *Store) Resource(o Scope, namespace, dimensions string) *Resource {
 	a := about{o, namespace, dimensions}
 	sh := s.shardOf(a)
 	if found, ok := sh.resources.Load(a); ok {
@@ -159,7 +159,7 @@ func (s *Store) put(data []Datapoint) error {
 		d := &data[i]
 		fine := d.Fine && d.Second >= fineFrom
 		for {
-			r := s.Resource(d.Owner, d.Namespace, d.Dimensions)
+			r := s.Resource(d.Scope, d.Namespace, d.Dimensions)
 			if ok, err := w.put(r, d, fine); err != nil {
 				return err
 			} else if ok {

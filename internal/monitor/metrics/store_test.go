@@ -24,7 +24,7 @@ import (
 	"godwit.dev/godwit/internal/store/memory"
 )
 
-var owner = Owner{"000000000000", "us-east-1"}
+var scope = Scope{"000000000000", "us-east-1"}
 
 var start = time.Date(2026, 5, 26, 14, 20, 30, 0, time.UTC)
 
@@ -67,7 +67,7 @@ func TestFullDisk(t *testing.T) {
 	full := true
 	s.kernel.Config.Full = func() bool { return full }
 	put := func() error {
-		return s.Put(Datapoint{Metric: Metric{owner, "n", "name", ""}, Unit: "Count", Second: start.Unix(), Add: func(set *Set) { set.Add(1, 1) }})
+		return s.Put(Datapoint{Metric: Metric{scope, "n", "name", ""}, Unit: "Count", Second: start.Unix(), Add: func(set *Set) { set.Add(1, 1) }})
 	}
 	if err := put(); !errors.Is(err, kernel.ErrFull) {
 		t.Errorf("a put on a full disk: %v", err)
@@ -90,7 +90,7 @@ func TestStoreKeepsEverything(t *testing.T) {
 		}
 		model := map[key]float64{}
 		names := []string{"a", "b"}
-		metricOf := func(name string) Metric { return Metric{owner, "n", name, Dimensions(Dimension{"D", name})} }
+		metricOf := func(name string) Metric { return Metric{scope, "n", name, Dimensions(Dimension{"D", name})} }
 		t.Repeat(map[string]func(*rapid.T){
 			"record": func(t *rapid.T) {
 				name := rapid.SampledFrom(names).Draw(t, "name")
@@ -101,7 +101,7 @@ func TestStoreKeepsEverything(t *testing.T) {
 					Again: rapid.IntRange(0, 2).Draw(t, "again"),
 				}
 				for range rapid.IntRange(1, 3).Draw(t, "times") {
-					for !s.Resource(m.Owner, m.Namespace, m.Dimensions).Record(minute, d) {
+					for !s.Resource(m.Scope, m.Namespace, m.Dimensions).Record(minute, d) {
 					}
 					model[key{name, minute}] += d.Value * float64(1+d.Again)
 				}
@@ -187,7 +187,7 @@ func TestAge(t *testing.T) {
 	for _, tick := range []bool{true, false} {
 		c := clock.NewVirtual(time.Date(2026, 1, 1, 0, 7, 0, 0, time.UTC))
 		s := open(t, memory.New(), c)
-		m := Metric{owner, "n", "a", ""}
+		m := Metric{scope, "n", "a", ""}
 		for range 7 {
 			if err := s.Put(Datapoint{Metric: m, Unit: "Count", Second: c.Now().Unix(), Add: func(set *Set) { set.Add(1, 1) }}); err != nil {
 				t.Fatal(err)
@@ -248,7 +248,7 @@ func TestRetention(t *testing.T) {
 		at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 		c := clock.NewVirtual(at)
 		s := open(t, memory.New(), c)
-		m := Metric{owner, "n", "a", ""}
+		m := Metric{scope, "n", "a", ""}
 		if err := s.Put(Datapoint{Metric: m, Unit: "Count", Second: at.Unix(), Add: func(set *Set) { set.Add(1, 1) }}); err != nil {
 			t.Fatal(err)
 		}
@@ -290,7 +290,7 @@ func TestRetention(t *testing.T) {
 func TestIdleSeriesLeaveMemory(t *testing.T) {
 	c := clock.NewVirtual(start)
 	s := open(t, memory.New(), c)
-	r := s.Resource(owner, "n", "")
+	r := s.Resource(scope, "n", "")
 	r.Record(Minute(c.Now()), Datum{Name: "a", Unit: "Count", Value: 1})
 	for n := 0; ; n++ {
 		advance(t, c, time.Minute)
@@ -311,7 +311,7 @@ func TestIdleSeriesLeaveMemory(t *testing.T) {
 	if got := s.slots.Load(); got != 0 {
 		t.Errorf("%d slots are left", got)
 	}
-	m := Metric{owner, "n", "a", ""}
+	m := Metric{scope, "n", "a", ""}
 	if got := sums(t, s, m, 1); got != "05-26 14:20 1\n" {
 		t.Errorf("got:\n%s", got)
 	}
@@ -321,7 +321,7 @@ func TestPutBoundsMemory(t *testing.T) {
 	c := clock.NewVirtual(start)
 	s := open(t, memory.New(), c)
 	for n := range 500 {
-		m := Metric{owner, "n", "a", Dimensions(Dimension{"N", fmt.Sprint(n)})}
+		m := Metric{scope, "n", "a", Dimensions(Dimension{"N", fmt.Sprint(n)})}
 		if err := s.Put(Datapoint{Metric: m, Unit: "Count", Second: c.Now().Unix() + 6000, Add: func(set *Set) { set.Add(1, 1) }}); err != nil {
 			t.Fatal(err)
 		}
@@ -334,7 +334,7 @@ func TestPutBoundsMemory(t *testing.T) {
 	}
 	// Those whose minutes have been written count, too.
 	for n := range 500 {
-		m := Metric{owner, "n", "b", Dimensions(Dimension{"N", fmt.Sprint(n)})}
+		m := Metric{scope, "n", "b", Dimensions(Dimension{"N", fmt.Sprint(n)})}
 		if err := s.Put(Datapoint{Metric: m, Unit: "Count", Second: c.Now().Unix() - 120, Add: func(set *Set) { set.Add(1, 1) }}); err != nil {
 			t.Fatal(err)
 		}
@@ -350,7 +350,7 @@ func TestPutBoundsMemory(t *testing.T) {
 	if _, err := s.flush(squeeze); err != nil || s.series.Load() != 0 || known(s) != 0 {
 		t.Errorf("%d series, %d resources, %v", s.series.Load(), known(s), err)
 	}
-	points, err := s.Read(Metric{owner, "n", "b", Dimensions(Dimension{"N", "7"})}, "Count", c.Now().Unix()-600, c.Now().Unix(), 600)
+	points, err := s.Read(Metric{scope, "n", "b", Dimensions(Dimension{"N", "7"})}, "Count", c.Now().Unix()-600, c.Now().Unix(), 600)
 	if err != nil || len(points) != 1 || points[0].Set.Sum != 1 {
 		t.Errorf("one of those that were let go: %v, %v", points, err)
 	}
@@ -374,7 +374,7 @@ func TestMinutesAreWrittenOnce(t *testing.T) {
 	s := open(t, st, c)
 	st.written.Store(0)
 	for range 3 {
-		s.Resource(owner, "n", "").Record(Minute(c.Now()), Datum{Name: "a", Unit: "Count", Value: 1})
+		s.Resource(scope, "n", "").Record(Minute(c.Now()), Datum{Name: "a", Unit: "Count", Value: 1})
 		if _, err := s.Flush(); err != nil {
 			t.Fatal(err)
 		}
@@ -395,7 +395,7 @@ func TestReadFarRanges(t *testing.T) {
 	c := clock.NewVirtual(start)
 	st := &counting{Store: memory.New()}
 	s := open(t, st, c)
-	m := Metric{owner, "n", "a", ""}
+	m := Metric{scope, "n", "a", ""}
 	for _, ahead := range []time.Duration{0, 2 * time.Hour} {
 		if err := s.Put(Datapoint{Metric: m, Unit: "Count", Second: c.Now().Add(ahead).Unix(), Fine: true, Add: func(set *Set) { set.Add(1, 1) }}); err != nil {
 			t.Fatal(err)
@@ -432,7 +432,7 @@ func TestConcurrency(t *testing.T) {
 	for range writers {
 		wg.Go(func() {
 			for range each {
-				for !s.Resource(owner, "n", "").Record(Minute(c.Now()), Datum{Name: "a", Unit: "Count", Value: 1}) {
+				for !s.Resource(scope, "n", "").Record(Minute(c.Now()), Datum{Name: "a", Unit: "Count", Value: 1}) {
 				}
 			}
 		})
@@ -452,7 +452,7 @@ func TestConcurrency(t *testing.T) {
 					s.flush(squeeze)
 					continue
 				}
-				if err := s.minutes(Metric{owner, "n", "a", ""}, "Count", Minute(start), Minute(start)+1, 1, Zeros{}, func(_ int64, set *Set) {
+				if err := s.minutes(Metric{scope, "n", "a", ""}, "Count", Minute(start), Minute(start)+1, 1, Zeros{}, func(_ int64, set *Set) {
 					if set.Sum < last || set.Sum > writers*each {
 						t.Errorf("%v follows %v", set.Sum, last)
 					}
@@ -467,7 +467,7 @@ func TestConcurrency(t *testing.T) {
 	wg.Wait()
 	close(done)
 	readers.Wait()
-	if got := sums(t, s, Metric{owner, "n", "a", ""}, 1); got != fmt.Sprintf("05-26 14:20 %d\n", writers*each) {
+	if got := sums(t, s, Metric{scope, "n", "a", ""}, 1); got != fmt.Sprintf("05-26 14:20 %d\n", writers*each) {
 		t.Errorf("got %s", got)
 	}
 }
@@ -479,7 +479,7 @@ func BenchmarkRecord(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	r := s.Resource(owner, "AWS/SQS", Dimensions(Dimension{"QueueName", "q"}))
+	r := s.Resource(scope, "AWS/SQS", Dimensions(Dimension{"QueueName", "q"}))
 	minute := Minute(clock.System.Now())
 	b.ReportAllocs()
 	for b.Loop() {
@@ -494,7 +494,7 @@ func TestManyMetrics(t *testing.T) {
 	s.options.MaxPending = 1000
 	for range 2 {
 		for n := range 3 * manyMetrics {
-			if err := s.Put(Datapoint{Metric: Metric{owner, "n", fmt.Sprint(n), ""}, Unit: "Count", Second: c.Now().Unix(), Fine: n%2 == 0, Add: func(set *Set) { set.Add(float64(n), 1) }}); err != nil {
+			if err := s.Put(Datapoint{Metric: Metric{scope, "n", fmt.Sprint(n), ""}, Unit: "Count", Second: c.Now().Unix(), Fine: n%2 == 0, Add: func(set *Set) { set.Add(float64(n), 1) }}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -504,7 +504,7 @@ func TestManyMetrics(t *testing.T) {
 	}
 	for n := range 3 * manyMetrics {
 		for _, period := range []int64{1, 60} {
-			points, err := s.Read(Metric{owner, "n", fmt.Sprint(n), ""}, "Count", start.Unix()-30, start.Unix()+30, period)
+			points, err := s.Read(Metric{scope, "n", fmt.Sprint(n), ""}, "Count", start.Unix()-30, start.Unix()+30, period)
 			if err != nil || len(points) != 1 || points[0].Set.Sum != float64(2*n) {
 				t.Errorf("metric %d by %d s: %v, %v", n, period, points, err)
 			}
@@ -519,7 +519,7 @@ func TestManyMinutes(t *testing.T) {
 	c := clock.NewVirtual(start)
 	s := open(t, memory.New(), c)
 	s.options.MaxPending = 1000
-	m := Metric{owner, "n", "a", ""}
+	m := Metric{scope, "n", "a", ""}
 	minute := func(n int) int64 { return Minute(start) + int64(n) - many/2 }
 	for round := range 3 {
 		for n := range many {
@@ -588,7 +588,7 @@ func TestFlushesAreSyncedTogether(t *testing.T) {
 		st.synced.Store(0)
 		minutes := func(n int) {
 			for range n {
-				s.Resource(owner, "n", "").Record(Minute(c.Now()), Datum{Name: "a", Unit: "Count", Value: 1})
+				s.Resource(scope, "n", "").Record(Minute(c.Now()), Datum{Name: "a", Unit: "Count", Value: 1})
 				advance(t, c, time.Minute)
 				if _, err := s.Flush(); err != nil {
 					t.Fatal(err)
@@ -634,14 +634,14 @@ func TestNamesAreOwned(t *testing.T) {
 		at := strings.Index(request, of)
 		return request[at : at+len(of)]
 	}
-	m := Metric{Owner{piece("000000000000"), piece("us-east-1")}, piece("namespace"), piece("name"), piece("d\x01v\x01")}
+	m := Metric{Scope{piece("000000000000"), piece("us-east-1")}, piece("namespace"), piece("name"), piece("d\x01v\x01")}
 	if err := s.Put(Datapoint{Metric: m, Unit: piece("Count"), Second: start.Unix(), Add: func(set *Set) { set.Add(1, 1) }}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.Units(m); err != nil {
 		t.Fatal(err)
 	}
-	s.shardOf(about{m.Owner, m.Namespace, m.Dimensions}).resources.Range(func(key, value any) bool {
+	s.shardOf(about{m.Scope, m.Namespace, m.Dimensions}).resources.Range(func(key, value any) bool {
 		a, r := key.(about), value.(*Resource)
 		kept := []string{a.Account, a.Region, a.Namespace, a.Dimensions, r.about.Account, r.about.Region, r.about.Namespace, r.about.Dimensions, r.metrics[0].name, r.metrics[0].unit}
 		for name := range r.units {

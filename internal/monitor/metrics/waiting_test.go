@@ -19,7 +19,7 @@ func TestWrittenResourcesAreNotLookedAt(t *testing.T) {
 	s.options.MaxPending = 2 * resources
 	minute := Minute(c.Now())
 	for i := range resources {
-		s.Resource(owner, "n", Dimensions(Dimension{"D", fmt.Sprint(i)})).Record(minute, Datum{Name: "a", Unit: "Count", Value: 1})
+		s.Resource(scope, "n", Dimensions(Dimension{"D", fmt.Sprint(i)})).Record(minute, Datum{Name: "a", Unit: "Count", Value: 1})
 	}
 	flush := func() (allocated uint64, more bool) {
 		advance(t, c, time.Minute)
@@ -55,14 +55,14 @@ func TestWrittenResourcesAreNotLookedAt(t *testing.T) {
 func TestMinutesAfterReleasedOnesAreWhole(t *testing.T) {
 	c := clock.NewVirtual(start)
 	s := open(t, memory.New(), c)
-	s.Resource(owner, "n", "old").Record(Minute(c.Now()), Datum{Name: "a", Unit: "Count", Value: 1})
+	s.Resource(scope, "n", "old").Record(Minute(c.Now()), Datum{Name: "a", Unit: "Count", Value: 1})
 	for range forget + 1 { // it is released in the last of these
 		advance(t, c, time.Minute)
 		if _, err := s.Flush(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	r := s.Resource(owner, "n", "other")
+	r := s.Resource(scope, "n", "other")
 	r.Record(Minute(c.Now()), Datum{Name: "a", Unit: "Count", Value: 1})
 	if r.metrics[0].slots[0].partial {
 		t.Error("the store is asked for what it cannot have")

@@ -165,7 +165,7 @@ func (p *Parts) closed(limit int) (all []catalog.Closed) {
 
 // alarming are the alarms of the server's own account and region that are in alarm.
 func (p *Parts) alarming(limit int) (all []catalog.Alarming) {
-	found := p.Alarms.List(metrics.Owner{Account: p.Config.Account, Region: p.Config.Region}, func(a *alarm.Alarm) bool { return a.State == alarm.Alarming })
+	found := p.Alarms.List(metrics.Scope{Account: p.Config.Account, Region: p.Config.Region}, func(a *alarm.Alarm) bool { return a.State == alarm.Alarming })
 	for i := range found[:min(limit, len(found))] {
 		a := &found[i]
 		all = append(all, catalog.Alarming{ARN: a.ARN(), Name: a.Name, Reason: a.Reason, Since: a.Transitioned})

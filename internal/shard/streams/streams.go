@@ -41,13 +41,13 @@ type Module struct {
 	sealer  *seal.Sealer
 
 	streams map[arn.ARN]*buffer
-	owners  map[owner]*sorted.List[string] // the names of their streams
+	scopes  map[scope]*sorted.List[string] // the names of their streams
 	due     sorted.Heap[*buffer]           // streams with undelivered records that are not being delivered
 	deliver func(stream.Instance)          // nil: before Start
 	fault   func(a arn.ARN) error          // the injected outage of a stream; nil: there are none
 }
 
-type owner struct{ account, region string }
+type scope struct{ account, region string }
 
 // buffer is a stream with the counts of its undelivered records.
 type buffer struct {
@@ -80,7 +80,7 @@ func New(k *kernel.Kernel, sealing *seal.Keys, o Options) *Module {
 	}
 	m := &Module{
 		kernel: k, options: o, shard: k.OwnShard(keyspace.FirehoseStream), sealer: sealing.Sealer("delivery streams"),
-		streams: map[arn.ARN]*buffer{}, owners: map[owner]*sorted.List[string]{},
+		streams: map[arn.ARN]*buffer{}, scopes: map[scope]*sorted.List[string]{},
 	}
 	m.shard.Add(m)
 	return m
@@ -172,11 +172,11 @@ func (m *Module) Resume() { m.shard.Arm() }
 func (m *Module) add(s *stream.Stream) *buffer {
 	buf := &buffer{Stream: s, place: sorted.Outside, first: 1, next: 1}
 	m.streams[s.ARN()] = buf
-	of := owner{s.Account, s.Region}
-	if m.owners[of] == nil {
-		m.owners[of] = &sorted.List[string]{Compare: strings.Compare}
+	of := scope{s.Account, s.Region}
+	if m.scopes[of] == nil {
+		m.scopes[of] = &sorted.List[string]{Compare: strings.Compare}
 	}
-	m.owners[of].Add(s.Name)
+	m.scopes[of].Add(s.Name)
 	return buf
 }
 
@@ -218,7 +218,7 @@ func (m *Module) Create(s *stream.Stream, key string) error {
 		if m.streams[s.ARN()] != nil {
 			return stream.ErrTaken.With(s.Name, s.Account)
 		}
-		if all := m.owners[owner{s.Account, s.Region}]; m.options.MaxStreams > 0 && all != nil && len(all.Items) >= m.options.MaxStreams {
+		if all := m.scopes[scope{s.Account, s.Region}]; m.options.MaxStreams > 0 && all != nil && len(all.Items) >= m.options.MaxStreams {
 			return stream.ErrMany.With(m.options.MaxStreams)
 		}
 		m.shard.Meta.Incarnation++
@@ -303,7 +303,7 @@ func (m *Module) Delete(a arn.ARN) error {
 		}
 		m.due.Remove(buf)
 		delete(m.streams, a)
-		m.owners[owner{buf.Account, buf.Region}].Remove(buf.Name)
+		m.scopes[scope{buf.Account, buf.Region}].Remove(buf.Name)
 		b := &m.shard.Batch
 		b.Delete(streamKey(buf.Stream))
 		b.Delete(numberKey(keyspace.FirehoseBatches, buf.Number))
@@ -317,7 +317,7 @@ func (m *Module) Delete(a arn.ARN) error {
 // limit, and whether there are others.
 func (m *Module) List(account, region, after string, limit int) (names []string, more bool) {
 	_ = m.run(func() error {
-		if all := m.owners[owner{account, region}]; all != nil {
+		if all := m.scopes[scope{account, region}]; all != nil {
 			names, more = all.Page(func(name string) bool { return name <= after }, limit)
 		}
 		return nil

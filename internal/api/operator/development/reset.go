@@ -119,7 +119,7 @@ func (d *Development) Reset(ctx context.Context, _ *rest.Call, in *Reset) (*Rese
 		return nil, err
 	}
 	var ids []alarms.ID
-	for _, a := range d.Alarms.List(metrics.Owner{Account: account, Region: region}, func(*alarm.Alarm) bool { return true }) {
+	for _, a := range d.Alarms.List(metrics.Scope{Account: account, Region: region}, func(*alarm.Alarm) bool { return true }) {
 		ids = append(ids, alarms.ID{Account: account, Region: region, Name: a.Name})
 	}
 	out.Alarms = len(ids)

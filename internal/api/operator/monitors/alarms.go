@@ -88,9 +88,9 @@ func (m *Monitors) ListAlarms(_ context.Context, _ *rest.Call, in *ListAlarms) (
 	if err != nil {
 		return nil, err
 	}
-	owner := m.owner(in.Region, in.Account)
+	scope := m.scope(in.Region, in.Account)
 	var names []string // the matching names after the cursor
-	m.Alarms.List(owner, func(a *alarm.Alarm) bool {
+	m.Alarms.List(scope, func(a *alarm.Alarm) bool {
 		if a.Name > from && (in.State == "" || string(a.State) == in.State) && rest.Matches(a.Name, in.Search) {
 			names = append(names, a.Name)
 		}
@@ -99,7 +99,7 @@ func (m *Monitors) ListAlarms(_ context.Context, _ *rest.Call, in *ListAlarms) (
 	slices.Sort(names)
 	out := &Alarms{Alarms: []Alarm{}}
 	for i, name := range names[:min(in.Limit, len(names))] {
-		if a, ok := m.Alarms.Get(alarms.ID{Account: owner.Account, Region: owner.Region, Name: name}); ok {
+		if a, ok := m.Alarms.Get(alarms.ID{Account: scope.Account, Region: scope.Region, Name: name}); ok {
 			out.Alarms = append(out.Alarms, shownAlarm(&a))
 		}
 		out.Next = rest.Next(name, i+1 < len(names))
@@ -160,7 +160,7 @@ func (m *Monitors) GetAlarm(_ context.Context, _ *rest.Call, in *OneAlarm) (*Ala
 		out.Tags = map[string]string{}
 	}
 	items, _, err := m.Alarms.History(alarms.HistoryQuery{
-		Owner: metrics.Owner{Account: id.Account, Region: id.Region}, Name: id.Name, Descending: true, Limit: historyShown,
+		Scope: metrics.Scope{Account: id.Account, Region: id.Region}, Name: id.Name, Descending: true, Limit: historyShown,
 	})
 	if err != nil {
 		return nil, err

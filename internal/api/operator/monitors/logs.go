@@ -42,9 +42,9 @@ func (m *Monitors) ListLogGroups(_ context.Context, _ *rest.Call, in *ListLogGro
 	if err != nil {
 		return nil, err
 	}
-	owner := m.owner(in.Region, in.Account)
+	scope := m.scope(in.Region, in.Account)
 	found, more, err := m.Logs.Groups(logs.GroupFilter{
-		Region: owner.Region, Account: owner.Account, Name: func(name string) bool { return rest.Matches(name, in.Search) },
+		Region: scope.Region, Account: scope.Account, Name: func(name string) bool { return rest.Matches(name, in.Search) },
 	}, logs.Page{After: from, Limit: in.Limit})
 	if err != nil {
 		return nil, err

@@ -108,7 +108,7 @@ func (m *Monitors) GetMetrics(_ context.Context, _ *rest.Call, in *GetMetrics) (
 	}
 	only := metrics.Dimensions(d)
 	filter := metrics.Filter{
-		Owner: metrics.Owner{Account: a.Account, Region: a.Region}, Namespace: namespace, Dimensions: []metrics.Dimension{d}, Since: metrics.Minute(out.From),
+		Scope: metrics.Scope{Account: a.Account, Region: a.Region}, Namespace: namespace, Dimensions: []metrics.Dimension{d}, Since: metrics.Minute(out.From),
 	}
 	var all []metrics.Metric
 	for after := []byte(nil); len(all) < maxSeries; {
@@ -145,7 +145,7 @@ func (m *Monitors) ofAlarm(out *Metrics, a *alarm.Alarm) error {
 		dimensions[i] = metrics.Dimension{Name: d.Name, Value: d.Value}
 	}
 	one := metrics.Metric{
-		Owner: metrics.Owner{Account: a.Account, Region: a.Region}, Namespace: a.Namespace, Name: a.MetricName, Dimensions: metrics.Dimensions(dimensions...),
+		Scope: metrics.Scope{Account: a.Account, Region: a.Region}, Namespace: a.Namespace, Name: a.MetricName, Dimensions: metrics.Dimensions(dimensions...),
 	}
 	units := []string{a.Unit}
 	if a.Unit == "" {

@@ -27,9 +27,9 @@ type Monitors struct{ Options }
 // New makes Monitors.
 func New(o Options) *Monitors { return &Monitors{o} }
 
-// owner is the given region and account, or their defaults.
-func (m *Monitors) owner(region, account string) metrics.Owner {
-	return metrics.Owner{Region: cmp.Or(region, m.Region), Account: cmp.Or(account, m.Account)}
+// scope is the given region and account, or their defaults.
+func (m *Monitors) scope(region, account string) metrics.Scope {
+	return metrics.Scope{Region: cmp.Or(region, m.Region), Account: cmp.Or(account, m.Account)}
 }
 
 // milliseconds parses a time parameter; nil: there is none.

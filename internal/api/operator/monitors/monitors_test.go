@@ -24,7 +24,7 @@ const account, region = "000000000000", "us-east-1"
 
 var (
 	start = time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
-	owner = metrics.Owner{Account: account, Region: region}
+	scope = metrics.Scope{Account: account, Region: region}
 )
 
 func open(t *testing.T) (*Monitors, *metrics.Store) {
@@ -48,7 +48,7 @@ func put(t *testing.T, points *metrics.Store, name string, at time.Time, values 
 	t.Helper()
 	for _, value := range values {
 		err := points.Put(metrics.Datapoint{
-			Metric: metrics.Metric{Owner: owner, Namespace: "AWS/SQS", Name: name, Dimensions: metrics.Dimensions(metrics.Dimension{Name: "QueueName", Value: "orders"})},
+			Metric: metrics.Metric{Scope: scope, Namespace: "AWS/SQS", Name: name, Dimensions: metrics.Dimensions(metrics.Dimension{Name: "QueueName", Value: "orders"})},
 			Unit:   "Count", Second: at.Unix(), Add: func(s *metrics.Set) { s.Add(value, 1) },
 		})
 		if err != nil {

@@ -38,7 +38,7 @@ var DeadLetters = arn.Queue("us-east-1", "000000000000", "dead-letters")
 // Kind is a kind of backlog, with its dispatcher.
 type Kind struct {
 	Service string // its name in the engine: "sns", "lambda"
-	// Create creates the owner of the backlog, durably, with DeadLetters as its dead-letter
+	// Create creates what the backlog is of, durably, with DeadLetters as its dead-letter
 	// queue. It is called once, before Plug.
 	Create func(w *World)
 	// Plug makes a dispatcher for w.Engine; the World stops it.
@@ -47,7 +47,7 @@ type Kind struct {
 	Behave func(w *World, b Behaviour)
 	// Submit puts one message into the backlog.
 	Submit func(w *World)
-	// Delete removes the owner of the backlog.
+	// Delete removes what Create created.
 	Delete func(w *World)
 	// Attempts is the number of attempts by all dispatchers so far.
 	Attempts func() int
@@ -271,7 +271,7 @@ func Run(t *testing.T, open func(t *testing.T) Kind) {
 		w.Must(w.Engine.CreateQueue(w.Context(), shard.QueueSpec{ARN: DeadLetters}))
 		w.expect("later", 1, 0, 0)
 	})
-	run("owner deleted between attempts", func(w *World) {
+	run("deleted between attempts", func(w *World) {
 		w.kind.Behave(w, Fails)
 		w.kind.Submit(w)
 		w.advance(0)
@@ -279,7 +279,7 @@ func Run(t *testing.T, open func(t *testing.T) Kind) {
 		w.advance(eternity)
 		w.expect("later", 1+w.kind.Immediate, 0, 0)
 	})
-	run("owner deleted while the dead-letter queue is out of reach", func(w *World) {
+	run("deleted while the dead-letter queue is out of reach", func(w *World) {
 		w.outage("unavailable")
 		w.kind.Behave(w, Refuses)
 		w.kind.Submit(w)

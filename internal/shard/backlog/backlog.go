@@ -107,7 +107,7 @@ func (sh *Shard) OpenBacklog(sub *topic.Subscription) *queues.Queue {
 	qs, ok := sh.Backlogs[inc]
 	if !ok {
 		qs = sh.AddBacklog(sub.ARN, inc, ofFIFOTopic(sub.ARN))
-		qs.Owner, qs.Consumption.Paused = sub.Topic(), sub.Paused()
+		qs.Topic, qs.Consumption.Paused = sub.Topic(), sub.Paused()
 	}
 	return qs
 }

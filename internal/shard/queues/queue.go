@@ -186,7 +186,7 @@ type Queue struct {
 	Shard       *Shard
 	Incarnation layout.Incarnation
 	ARN         arn.ARN // the queue's, or the subscription's or function's whose backlog it is
-	Owner       Owner   // of a backlog; nil: it exists until it is dropped
+	Topic       Topic   // of a subscription's backlog; nil: it exists until it is dropped
 	Record      *QueueRecord
 	Policy      *policy.Policy // of record; nil: none
 	Backlog     bool
@@ -255,8 +255,8 @@ type unsynced struct {
 	pending []pendingAppend
 }
 
-// Owner is the subscription or function that a backlog belongs to.
-type Owner interface{ Gone() bool }
+// Topic is the topic of a subscription: its backlogs end with it, before they are dropped.
+type Topic interface{ Gone() bool }
 
 // DeadLetters are the messages that are being moved to a queue's dead-letter queue, oldest
 // first.

@@ -194,7 +194,7 @@ func (sh *Shard) Drop(qs *Queue) {
 	span := qs.Machine.Keys().All()
 	sh.Batch.DeleteRange(span.Lower, span.Upper)
 	sh.Batch.Delete(qs.Machine.Keys().Counters())
-	qs.Gone, qs.Owner = true, nil // stale pointers to the Queue must not keep the owner in memory
+	qs.Gone, qs.Topic = true, nil // stale pointers to the Queue must not keep the topic in memory
 	sh.failWaiters(qs, ErrNoQueue)
 	sh.Touch(qs)
 }
@@ -346,8 +346,8 @@ func (e *Queues) EmitCreation(a arn.ARN, err error) error {
 	return err
 }
 
-// Ended reports that the queue, or the owner of the backlog, was deleted.
-func (qs *Queue) Ended() bool { return qs.Gone || qs.Owner != nil && qs.Owner.Gone() }
+// Ended reports that the queue, or the topic of the backlog's subscription, was deleted.
+func (qs *Queue) Ended() bool { return qs.Gone || qs.Topic != nil && qs.Topic.Gone() }
 
 // ForgetBacklog drops a backlog from memory; false if it is not in memory.
 func (sh *Shard) ForgetBacklog(inc layout.Incarnation) bool {
@@ -355,7 +355,7 @@ func (sh *Shard) ForgetBacklog(inc layout.Incarnation) bool {
 	if ok {
 		sh.setTimer(qs, 0)
 		delete(sh.Backlogs, inc)
-		qs.Gone, qs.Owner = true, nil
+		qs.Gone, qs.Topic = true, nil
 		qs.count()
 	}
 	return ok

@@ -77,15 +77,15 @@ func isMargin(key []byte) bool {
 }
 
 // Describe implements check.Records.
-func (r *records) Describe(key []byte) (kind, owner string) {
+func (r *records) Describe(key []byte) (kind, resource string) {
 	k, err := keyspace.Parse(key)
 	if err != nil {
 		return Describe(key), ""
 	}
 	if a, ok := r.Of(&k); ok {
-		owner = a.String()
+		resource = a.String()
 	}
-	return k.Kind().Name, owner
+	return k.Kind().Name, resource
 }
 
 // ErrMember refuses to change the store of a cluster's node outside of the cluster's log.

@@ -26,8 +26,8 @@ type Records interface {
 	LostEarlier(key, value []byte) bool
 	// Add learns names from a record.
 	Add(key, value []byte)
-	// Describe returns the kind and the owner of a record.
-	Describe(key []byte) (kind, owner string)
+	// Describe returns the kind and the resource of a record.
+	Describe(key []byte) (kind, resource string)
 	// Required reports that a start is refused if a record of [from, to) cannot be read. A nil
 	// to is the end.
 	Required(from, to []byte) bool
@@ -40,19 +40,19 @@ type Report struct {
 	// Required says that lost records are required for a start.
 	Required bool
 	Files    []File
-	Lost     []Lost // in the order of owner and kind
+	Lost     []Lost // in the order of resource and kind
 	// Earlier are the records that a salvage lost when it made this store. They are no damage.
-	Earlier []Lost // in the order of owner and kind
+	Earlier []Lost // in the order of resource and kind
 	Writes  int64  // read, including overwritten and deleted ones
 }
 
 // File is a damaged file.
 type File struct{ Name, Problem string }
 
-// Lost are records of one kind and owner that cannot be read.
+// Lost are records of one kind and resource that cannot be read.
 type Lost struct {
-	Owner, Kind string
-	Records     int64
+	Resource, Kind string
+	Records        int64
 }
 
 // OK reports that nothing is damaged.
@@ -61,7 +61,7 @@ func (r *Report) OK() bool { return r.Refusal == nil && len(r.Files) == 0 && len
 // maxGaps bounds the ranges that are reported one by one.
 const maxGaps = 100
 
-// Tally counts lost records by owner. The owners are known when all records have been read.
+// Tally counts lost records by resource. The resources are known when all records have been read.
 type Tally struct {
 	records Records
 	lost    keys
@@ -75,7 +75,7 @@ type Tally struct {
 // NewTally makes an empty tally.
 func NewTally(r Records) *Tally { return &Tally{records: r, files: map[string]string{}} }
 
-// maxKeys bounds the keys that are kept until their owners are known.
+// maxKeys bounds the keys that are kept until their resources are known.
 const maxKeys = 1 << 20
 
 // Record counts a record that cannot be read.
@@ -101,12 +101,12 @@ func (k *keys) add(key []byte) {
 	k.list = append(k.list, bytes.Clone(key))
 }
 
-// count counts records by owner and kind.
+// count counts records by resource and kind.
 func (t *Tally) count(k *keys) (lost []Lost) {
 	counts := map[Lost]int64{}
 	for _, key := range k.list {
-		kind, owner := t.records.Describe(key)
-		counts[Lost{Owner: owner, Kind: kind}]++
+		kind, resource := t.records.Describe(key)
+		counts[Lost{Resource: resource, Kind: kind}]++
 	}
 	if k.more > 0 {
 		counts[Lost{Kind: "more records"}] = k.more
@@ -119,7 +119,7 @@ func (t *Tally) count(k *keys) (lost []Lost) {
 }
 
 func sortLost(lost []Lost) {
-	slices.SortFunc(lost, func(a, b Lost) int { return cmp.Or(cmp.Compare(a.Owner, b.Owner), cmp.Compare(a.Kind, b.Kind)) })
+	slices.SortFunc(lost, func(a, b Lost) int { return cmp.Or(cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Kind, b.Kind)) })
 }
 
 // File notes a damaged file, and a range of its keys, if it is not nil.
@@ -169,12 +169,12 @@ func (t *Tally) Report(r *Report) {
 	slices.SortFunc(r.Files, func(a, b File) int { return cmp.Compare(a.Name, b.Name) })
 	r.Lost, r.Earlier, r.Required = t.count(&t.lost), t.count(&t.earlier), t.required
 	for _, g := range t.gaps {
-		from, owner := t.records.Describe(g.From)
+		from, resource := t.records.Describe(g.From)
 		to, owned := "the end", ""
 		if g.To != nil {
 			to, owned = t.records.Describe(g.To)
 		}
-		r.Lost = append(r.Lost, Lost{Owner: owner, Kind: fmt.Sprintf("all records from %s to %s %s", from, to, owned), Records: 0})
+		r.Lost = append(r.Lost, Lost{Resource: resource, Kind: fmt.Sprintf("all records from %s to %s %s", from, to, owned), Records: 0})
 	}
 	sortLost(r.Lost)
 	sortLost(r.Earlier)
@@ -263,10 +263,10 @@ func (r *Report) Write(w io.Writer) error {
 }
 
 func (l *Lost) write(b *bytes.Buffer, what string) {
-	owner := cmp.Or(l.Owner, "the server")
+	resource := cmp.Or(l.Resource, "the server")
 	if l.Records == 0 {
-		fmt.Fprintf(b, "%s: %s: %s\n", what, owner, l.Kind)
+		fmt.Fprintf(b, "%s: %s: %s\n", what, resource, l.Kind)
 	} else {
-		fmt.Fprintf(b, "%s: %s: %d × %s\n", what, owner, l.Records, l.Kind)
+		fmt.Fprintf(b, "%s: %s: %d × %s\n", what, resource, l.Records, l.Kind)
 	}
 }

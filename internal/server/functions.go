@@ -14,10 +14,10 @@ import (
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/invoke"
 	"godwit.dev/godwit/internal/invoke/async"
+	"godwit.dev/godwit/internal/invoke/eventsource"
 	"godwit.dev/godwit/internal/invoke/process"
 	"godwit.dev/godwit/internal/invoke/process/network"
 	"godwit.dev/godwit/internal/invoke/remote"
-	"godwit.dev/godwit/internal/invoke/source"
 	"godwit.dev/godwit/internal/limit"
 	"godwit.dev/godwit/internal/poison"
 	"godwit.dev/godwit/internal/server/artifacts"
@@ -117,8 +117,8 @@ func functionNotices(c config.Config, processes *process.Runner) []string {
 }
 
 // startPollers starts the event-source mappings. They stop before the functions do.
-func startPollers(deps Deps, engine *shard.Engine, pool *invoke.Pool, acting invoke.Acting) (*source.Pollers, error) {
-	pollers, err := source.Start(source.Options{Engine: engine, Pool: ofOwner{pool, deps.owned}, Clock: deps.Clock, Logger: deps.Log, Tracer: deps.tracer, Draining: deps.Draining, Acting: acting, Released: deps.hold.Released()})
+func startPollers(deps Deps, engine *shard.Engine, pool *invoke.Pool, acting invoke.Acting) (*eventsource.Pollers, error) {
+	pollers, err := eventsource.Start(eventsource.Options{Engine: engine, Pool: ofOwner{pool, deps.owned}, Clock: deps.Clock, Logger: deps.Log, Tracer: deps.tracer, Draining: deps.Draining, Acting: acting, Released: deps.hold.Released()})
 	if err != nil {
 		return nil, fmt.Errorf("reading the event-source mappings: %w", err)
 	}

@@ -8,9 +8,9 @@ import (
 	"godwit.dev/godwit/internal/deliver"
 	firehosesender "godwit.dev/godwit/internal/deliver/firehose"
 	"godwit.dev/godwit/internal/invoke"
+	"godwit.dev/godwit/internal/invoke/eventsource"
 	"godwit.dev/godwit/internal/invoke/process"
 	"godwit.dev/godwit/internal/invoke/process/network"
-	"godwit.dev/godwit/internal/invoke/source"
 	"godwit.dev/godwit/internal/server/roles"
 	"godwit.dev/godwit/internal/server/senders"
 	"godwit.dev/godwit/internal/topic"
@@ -24,7 +24,7 @@ type running struct {
 	processes *process.Runner
 	sending   *senders.Senders
 	operator  *deliver.Operator
-	pollers   *source.Pollers
+	pollers   *eventsource.Pollers
 }
 
 // run starts the background parts: functions, deliveries, alarms, mappings.

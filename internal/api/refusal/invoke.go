@@ -4,9 +4,9 @@ import (
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/invoke"
 	"godwit.dev/godwit/internal/invoke/async"
+	"godwit.dev/godwit/internal/invoke/eventsource"
 	"godwit.dev/godwit/internal/invoke/process"
 	"godwit.dev/godwit/internal/invoke/remote"
-	"godwit.dev/godwit/internal/invoke/source"
 )
 
 // reasons are the values of the member Reason in Lambda's errors.
@@ -22,7 +22,7 @@ var invocations = sentences{
 	invoke.ErrConcurrency: "Rate Exceeded.",
 	invoke.ErrRole:        "The role defined for the function cannot be assumed by Lambda.",
 
-	source.ErrRole: "The function execution role does not have permissions to call %s on SQS",
+	eventsource.ErrRole: "The function execution role does not have permissions to call %s on SQS",
 
 	async.ErrFIFO:    "The target is a FIFO queue or topic.",
 	async.ErrEmpty:   "The message is empty.",

@@ -12,7 +12,7 @@ import (
 	"godwit.dev/godwit/internal/function/mapping"
 	"godwit.dev/godwit/internal/invoke"
 	"godwit.dev/godwit/internal/invoke/async"
-	"godwit.dev/godwit/internal/invoke/source"
+	"godwit.dev/godwit/internal/invoke/eventsource"
 	"godwit.dev/godwit/internal/shard"
 )
 
@@ -114,7 +114,7 @@ func (f *Functions) checkPolling(ctx context.Context, fn, queue arn.ARN) error {
 	if err != nil {
 		return nil //nolint:nilerr // the engine says so
 	}
-	if _, err := source.May(ctx, f.Acting, &t, queue); err != nil {
+	if _, err := eventsource.May(ctx, f.Acting, &t, queue); err != nil {
 		return errInvalid("%s", refusal.Text(err))
 	}
 	return nil

@@ -16,7 +16,7 @@ import (
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/function/mapping"
-	"godwit.dev/godwit/internal/invoke/source"
+	"godwit.dev/godwit/internal/invoke/eventsource"
 )
 
 // Engine stores event-source mappings.
@@ -299,7 +299,7 @@ func (c changes) apply(set *mapping.Settings) error {
 	}
 	for _, f := range c.filters.Filters {
 		text := strings.Clone(api.Deref(f.Pattern))
-		if _, err := source.CompileFilter(text); err != nil {
+		if _, err := eventsource.CompileFilter(text); err != nil {
 			return request.Invalid("Invalid filter pattern definition.")
 		}
 		set.Filters = append(set.Filters, text)

@@ -1,6 +1,6 @@
-// Package source runs event-source mappings: it polls queues for functions. A mapping with an
+// Package eventsource runs event-source mappings: it polls queues for functions. A mapping with an
 // empty queue costs one waiting receive.
-package source
+package eventsource
 
 import (
 	"context"

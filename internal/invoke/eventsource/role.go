@@ -1,4 +1,4 @@
-package source
+package eventsource
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 )
 
 // ErrRole is the error for a queue that the function's role may not poll.
-var ErrRole = fault.NewRule(fault.AccessDenied, "source: the function's role may not read its queue") // the denied action
+var ErrRole = fault.NewRule(fault.AccessDenied, "eventsource: the function's role may not read its queue") // the denied action
 
 const deleteMessage = "sqs:DeleteMessage"
 

@@ -242,7 +242,7 @@ func (e *Backlogs) MoveOut(ctx context.Context, l *Lease, m *message.Message, in
 	if err := ctx.Err(); err != nil {
 		return false, err
 	}
-	g, err := e.Move(transfer.Source{Shard: l.Shard.Shard, Queue: l.Queue, Lease: l.Queued}, in)
+	g, err := e.Move(transfer.Outgoing{Shard: l.Shard.Shard, Queue: l.Queue, Lease: l.Queued}, in)
 	g.Wait()
 	switch {
 	case errors.Is(err, transfer.ErrNotLeased):

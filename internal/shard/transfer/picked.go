@@ -45,8 +45,8 @@ var ErrNoMessage = fault.NewRule(fault.NotFound, "transfer: there is no such mes
 var ErrNoOrigin = fault.NewRule(fault.InvalidParameter, "transfer: the message does not tell where it came from")
 
 // sourceOf is the source of a message: leased for the task, or picked.
-func (sh *Shard) sourceOf(t *runningMove, qs *queues.Queue, l queue.Lease) Source {
-	from := Source{Shard: sh, Queue: qs, Lease: l}
+func (sh *Shard) sourceOf(t *runningMove, qs *queues.Queue, l queue.Lease) Outgoing {
+	from := Outgoing{Shard: sh, Queue: qs, Lease: l}
 	if t.Picks {
 		from.Check = func() error { return sh.pickable(qs, l) }
 	}

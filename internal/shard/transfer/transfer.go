@@ -64,8 +64,8 @@ var ErrNotLeased = errors.New("transfer: the message to be moved is gone")
 // EnterFunc makes the message that enters the destination, whose configuration is cfg, at now.
 type EnterFunc func(now int64, cfg queue.Config) (queue.Arrival, error)
 
-// Source is a message that leaves its queue.
-type Source struct {
+// Outgoing is a message that leaves its queue.
+type Outgoing struct {
 	Shard *Shard
 	Queue *queues.Queue
 	Lease queue.Lease
@@ -74,7 +74,7 @@ type Source struct {
 	Check func() error
 }
 
-func (s *Source) check() error {
+func (s *Outgoing) check() error {
 	if s.Check != nil {
 		return s.Check()
 	}
@@ -95,8 +95,8 @@ type Incoming struct {
 
 // Move moves a message into another queue. It returns the commit that makes the move, or the
 // state that a refusal depends on, durable. Errors: refusals of the destination and of
-// Source.Check, which change nothing; Unavailable if the disk is full.
-func (e *Transfers) Move(from Source, in Incoming) (*journal.Commit, error) {
+// Outgoing.Check, which change nothing; Unavailable if the disk is full.
+func (e *Transfers) Move(from Outgoing, in Incoming) (*journal.Commit, error) {
 	if e.Full() {
 		return nil, ErrDiskFull
 	}
@@ -181,7 +181,7 @@ func (sh *Shard) AckSource(qs *queues.Queue, l queue.Lease) {
 }
 
 // moveInTwoSteps is Move where the two shards do not share a commit.
-func (e *Transfers) moveInTwoSteps(src Source, to *Shard, in Incoming) (*journal.Commit, error) {
+func (e *Transfers) moveInTwoSteps(src Outgoing, to *Shard, in Incoming) (*journal.Commit, error) {
 	from, qs, l := src.Shard, src.Queue, src.Lease
 	id := transferID{Shard: from.ID, Incarnation: qs.Incarnation, Sequence: l.Sequence}
 
@@ -259,7 +259,7 @@ func (e *Transfers) moveDeadLetters(sh *Shard, qs *queues.Queue) {
 		m, err := e.deadLetter(sh, qs, l)
 		unreadable := err
 		if err == nil {
-			_, err = e.Move(Source{Shard: sh, Queue: qs, Lease: l}, Incoming{To: dest, Enter: func(now int64, _ queue.Config) (queue.Arrival, error) {
+			_, err = e.Move(Outgoing{Shard: sh, Queue: qs, Lease: l}, Incoming{To: dest, Enter: func(now int64, _ queue.Config) (queue.Arrival, error) {
 				m.Moved = now
 				if qs.ARN.FIFO() { // its age starts over
 					m.Sent = now

@@ -29,7 +29,7 @@ func (m *Module) administrator(a *iam.Account, known string) string {
 }
 
 func (m *Module) administers(a *iam.Account, e *iam.Entity) bool {
-	sources := Sources(a, e)
+	sources := PolicySources(a, e)
 	if len(sources) == 0 || !comesIn(a, e) {
 		return false
 	}

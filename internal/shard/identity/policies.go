@@ -129,7 +129,7 @@ func (m *Module) Documents(account, id string) (documents []string, boundary str
 		if e == nil {
 			return
 		}
-		for _, s := range Sources(a, e) {
+		for _, s := range PolicySources(a, e) {
 			documents = append(documents, s.Document)
 		}
 		if e.Boundary != "" {
@@ -144,20 +144,20 @@ func (m *Module) Documents(account, id string) (documents []string, boundary str
 
 const denyAll = `{"Version":"2012-10-17","Statement":[{"Effect":"Deny","Action":"*","Resource":"*"}]}`
 
-// Source is a policy of an identity, and its origin.
-type Source struct {
+// PolicySource is a policy of an identity, and its origin.
+type PolicySource struct {
 	Document string
 	Name     string // of the policy
 	Type     string // "user", "group", "role", or "aws-managed", "user-managed"
 	Holder   *iam.Entity
 }
 
-// Sources are the policies of a user, with those of its groups, of a group, or of a role.
-func Sources(a *iam.Account, e *iam.Entity) (all []Source) {
+// PolicySources are the policies of a user, with those of its groups, of a group, or of a role.
+func PolicySources(a *iam.Account, e *iam.Entity) (all []PolicySource) {
 	add := func(h *iam.Entity) {
 		kind := map[iam.Kind]string{iam.User: "user", iam.Group: "group", iam.Role: "role"}[h.Kind]
 		for _, p := range h.Inline {
-			all = append(all, Source{p.Document, p.Name, kind, h})
+			all = append(all, PolicySource{p.Document, p.Name, kind, h})
 		}
 		for _, arn := range h.Attached {
 			if p, err := a.Managed(arn); err == nil {
@@ -165,7 +165,7 @@ func Sources(a *iam.Account, e *iam.Entity) (all []Source) {
 				if p.Account != a.ID {
 					kind = "aws-managed"
 				}
-				all = append(all, Source{p.DefaultVersion().Document, p.Name, kind, h})
+				all = append(all, PolicySource{p.DefaultVersion().Document, p.Name, kind, h})
 			}
 		}
 	}

@@ -237,7 +237,7 @@ func (s *Service) simulatePrincipalPolicy(_ context.Context, call *api.Call, in 
 }
 
 // sourcesOf are the policies of a user, group or role, and the document of its boundary.
-func (s *Service) sourcesOf(call *api.Call, arn string) (sources []identity.Source, boundary string, err error) {
+func (s *Service) sourcesOf(call *api.Call, arn string) (sources []identity.PolicySource, boundary string, err error) {
 	err = s.engine.Read(call.Account, func(a *iam.Account) error {
 		e := a.ByARN(arn)
 		if e == nil || e.Kind != iam.User && e.Kind != iam.Group && e.Kind != iam.Role {
@@ -250,7 +250,7 @@ func (s *Service) sourcesOf(call *api.Call, arn string) (sources []identity.Sour
 			}
 			return fault.New(fault.NoSuchEntity, "The entity "+arn+" cannot be found.")
 		}
-		sources = identity.Sources(a, e)
+		sources = identity.PolicySources(a, e)
 		if e.Boundary != "" {
 			if p, err := a.Managed(e.Boundary); err == nil {
 				boundary = p.DefaultVersion().Document

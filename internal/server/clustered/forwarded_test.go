@@ -224,7 +224,12 @@ func TestForwardedConnectionHeaders(t *testing.T) {
 		"Content-Length": {"4"}, "X-Amz-Date": {"20260101T000000Z"}, "X-Amz-Meta": {"m"}, "User-Agent": {"u"}, "Keep-Alive": {"timeout=5"}, "Proxy-Authorization": {"p"},
 	}
 	for _, connection := range [][]string{
-		nil, {"keep-alive"}, {"close"}, {"keep-alive, X-Amz-Date"}, {"x-amz-meta , keep-alive", "Keep-Alive,User-Agent"}, {"Content-Length"},
+		nil,
+		{"keep-alive"},
+		{"close"},
+		{"keep-alive, X-Amz-Date"},
+		{"x-amz-meta , keep-alive", "Keep-Alive,User-Agent"},
+		{"Content-Length"},
 		{sourceHeader + ", " + forwardedHeader},
 	} {
 		request := "POST / HTTP/1.1\r\nHost: x\r\n" + fields

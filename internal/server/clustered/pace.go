@@ -67,7 +67,7 @@ func (b *pacedBody) Read(p []byte) (n int, err error) {
 	b.arrived += int64(n)
 	b.left -= int64(n)
 	switch {
-	case b.left == 0 || err == io.EOF: //nolint:errorlint // as readers return it
+	case b.left == 0 || err == io.EOF:
 		b.limit(time.Time{}) // the answer may take long, and meanwhile a client that hangs up is noticed by a read
 	case err == nil && b.arrived >= int64(float64(b.pace.Rate)*b.pace.Window.Seconds()):
 		b.begin()

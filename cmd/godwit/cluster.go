@@ -234,8 +234,8 @@ type clusterRotateCA struct {
 // Run replaces the authority, and prints each step that all nodes have completed.
 func (c *clusterRotateCA) Run(p *process) error {
 	nodes, err := c.Asking.nodes()
-	if err == nil && c.Asking.Dir == "" {
-		err = errors.New("want --dir, --node and --from")
+	if err == nil {
+		err = nodes.RefuseAtURL(context.Background())
 	}
 	if err == nil {
 		err = nodes.RotateCA(context.Background(), c.Without, func(line string) { _, _ = fmt.Fprintln(p.stdout, line) })
@@ -322,11 +322,11 @@ func (c *clusterCopy) Run(p *process) error {
 		n, err = local.NodeOf(c.Local)
 		nodes, rootKey = admin.OnLoopback(n.Secret, n.Peers), n.RootKey
 	}
-	if err == nil && c.Local == "" && c.Asking.Dir == "" {
-		err = errors.New("want --local, or --dir, --node and --from")
-	}
 	if err != nil {
 		return err
+	}
+	if err := nodes.RefuseAtURL(context.Background()); err != nil {
+		return fmt.Errorf("the state is not copied: %w (--local copies from a node of godwit dev --nodes)", err)
 	}
 	reported := time.Time{}
 	err = nodes.Copy(context.Background(), c.To, newLogger(config.Config{LogLevel: "warn"}, p.stderr), func(done, all int64) {

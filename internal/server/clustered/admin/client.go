@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -99,6 +100,9 @@ func (c *Client) reach(f func(nodeapi.Node) error) (refused bool, err error) {
 			return false, nil
 		}
 		refused = refused && nodeapi.Refused(err)
+		if errors.Is(err, http.ErrSchemeMismatch) {
+			err = fmt.Errorf("%w: it is no node of a cluster, or --from is not as --cluster-peers has it", err)
+		}
 		failures = errors.Join(failures, err)
 	}
 	return refused, failures
@@ -137,10 +141,34 @@ func (c *Client) membership(ctx context.Context) (latest *roster.List, err error
 	return latest, err
 }
 
+// single reports that s is how a server stands that is no node of a cluster.
+func (c *Client) single(s status.Cluster) bool {
+	return c.connect == nil && len(s.Nodes) < roster.Fewest
+}
+
+func (c *Client) errSingle() error {
+	return fmt.Errorf("%s is a single server, and no node of a cluster: to end it, end its process; godwit backup copies its state, "+
+		"and godwit cluster convert makes its data that of a cluster's first node", c.url)
+}
+
+// RefuseAtURL is why a command that only nodes answer is refused where no node's certificate is
+// given; nil: one is.
+func (c *Client) RefuseAtURL(ctx context.Context) error {
+	if c.connect != nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, silentTime)
+	defer cancel()
+	if s, err := c.Status(ctx); err == nil && c.single(s) {
+		return c.errSingle()
+	}
+	return errors.New("this is asked as a node only: want --dir, --node and --from")
+}
+
 // all is like c for all current nodes.
 func (c *Client) all(ctx context.Context) (*Client, error) {
-	if c.connect == nil {
-		return nil, errors.New("this is asked as a node only: want --dir, --node and --from")
+	if err := c.RefuseAtURL(ctx); err != nil {
+		return nil, err
 	}
 	if c.whole {
 		return c, nil

@@ -12,7 +12,9 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/cluster/ca"
 	"godwit.dev/godwit/internal/server/clustered/nodeapi"
+	"godwit.dev/godwit/internal/server/clustered/roster"
 	"godwit.dev/godwit/internal/server/clustered/status"
 )
 
@@ -131,12 +133,42 @@ func TestStepDownRefused(t *testing.T) {
 			http.Error(w, "by godwit cluster step-down", http.StatusForbidden)
 			return
 		}
-		_ = json.NewEncoder(w).Encode(status.Cluster{Nodes: []status.Node{{Name: "a", State: status.Serving}}})
+		_ = json.NewEncoder(w).Encode(status.Cluster{Nodes: []status.Node{{Name: "a", State: status.Serving}, {Name: "b"}}})
 	}))
 	defer s.Close()
 	_, _, err := AtURL(s.URL, nil).StepDown(t.Context())
 	wants(t, err, "by godwit cluster step-down")
 	wants(t, AtURL(s.URL, nil).AddNode(t.Context(), "d=host-d:4570", func(string) {}), "--dir")
+}
+
+// TestSingleServer: a server that is no node answers for itself alone, and is not asked for what
+// only a cluster can do.
+func TestSingleServer(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			t.Error(r.URL)
+		}
+		_ = json.NewEncoder(w).Encode(status.Cluster{
+			Nodes: []status.Node{{Name: "local", State: status.Serving}}, Cells: []status.Cell{{Owner: "local"}},
+		})
+	}))
+	defer s.Close()
+	c, ctx, quiet := AtURL(s.URL, nil), t.Context(), func(string) {}
+	_, _, err := c.StepDown(ctx)
+	for name, err := range map[string]error{
+		"step-down": err, "add": c.AddNode(ctx, "d=host-d:4570", quiet), "remove": c.RemoveNode(ctx, "c", quiet), "rotate-ca": c.RefuseAtURL(ctx),
+		"replace": c.ReplaceNode(ctx, "c", "d=host-d:4570", quiet), "restart": c.Restart(ctx, quiet), "copy": c.Copy(ctx, t.TempDir(), nil, nil),
+	} {
+		t.Run(name, func(t *testing.T) { wants(t, err, s.URL+" is a single server", "godwit cluster convert") })
+	}
+	_, err = c.Status(ctx)
+	wants(t, err)
+	// Its port for clients is none for nodes.
+	dir := t.TempDir()
+	wants(t, ca.Init(dir, "a", clock.System.Now()))
+	at := strings.TrimPrefix(s.URL, "http://")
+	_, err = AsNode(dir, "a", []roster.Peer{{Name: "a", Address: at}}).membership(ctx)
+	wants(t, err, "no node of a cluster")
 }
 
 // TestNoCluster: a server that is no node says so, in whichever form.

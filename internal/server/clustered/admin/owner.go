@@ -79,6 +79,8 @@ func (c *Client) awaitOwner(ctx context.Context) (name string, err error) {
 			return true, err
 		case err != nil || s.Owner() == "":
 			return false, errors.Join(errNoOwner, err)
+		case c.single(s):
+			return true, c.errSingle()
 		}
 		name = s.Owner()
 		return true, nil

@@ -31,14 +31,14 @@ func RefuseBusy(w http.ResponseWriter, reason string) {
 }
 
 // Refused reports that a request to one node has failed in a way that asking again does not
-// change: it is refused, or one end does not trust the other's certificate.
+// change: it is refused, one end does not trust the other's certificate, or has none.
 func Refused(err error) bool {
 	if r, ok := errors.AsType[*Refusal](err); ok {
 		return !r.Later
 	}
 	_, invalid := errors.AsType[*tls.CertificateVerificationError](err)
 	handshake, ok := errors.AsType[*net.OpError](err)
-	return invalid || errors.Is(err, ca.ErrUntrusted) || ok && handshake.Op == "remote error" // by which TLS tells of an alert
+	return invalid || errors.Is(err, ca.ErrUntrusted) || errors.Is(err, http.ErrSchemeMismatch) || ok && handshake.Op == "remote error" // by which TLS tells of an alert
 }
 
 // NotSent reports that a request has reached no node.

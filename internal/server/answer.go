@@ -84,7 +84,7 @@ func respond(deps Deps, s *state, r *running) (Parts, error) {
 		Listen: s.listeners.set, Gate: gate, Operator: r.operator, Metrics: s.watching.Reader, Logs: s.groups, Identities: s.identities, Jobs: s.jobs, Sources: s.sources, Backups: copies, Commits: s.journal.Commits,
 		Development: trying, Counting: s.counting,
 	})
-	maps.Copy(own, developing(deps, s, r, functions))
+	maps.Copy(own, developing(deps, s, r, functions, trying))
 	pages, err := consolePages(deps, sessions, gate, s.identities, r.trust)
 	if err != nil {
 		return Parts{}, err
@@ -135,7 +135,7 @@ func services(deps Deps, s *state, r *running, functions *lambda.Service, object
 }
 
 // developing is the API under /_godwit/ for developers, beside the operators' API.
-func developing(deps Deps, s *state, r *running, functions *lambda.Service) map[string]http.Handler {
+func developing(deps Deps, s *state, r *running, functions *lambda.Service, trying *development.Development) map[string]http.Handler {
 	return map[string]http.Handler{
 		"GET " + adminPrefix + "clock":             admin.Deprecated("clock", admin.ReadClock(deps.Clock, deps.Virtual)),
 		"POST " + adminPrefix + "clock":            admin.Deprecated("clock", admin.Clock(deps.Virtual, s.journal.Sync)),
@@ -144,7 +144,7 @@ func developing(deps Deps, s *state, r *running, functions *lambda.Service) map[
 		"GET " + adminPrefix + "faults":            admin.Deprecated("faults", admin.ListFaults(s.engine)),
 		"POST " + adminPrefix + "keys/rotate-root": admin.RotateRoot(rootKeyOf(deps).Rotation(s.store, s.kms.Rewrap)),
 
-		"POST " + adminPrefix + "faults": admin.Deprecated("faults", faults(deps.Config, s.engine)),
+		"POST " + adminPrefix + "faults": admin.Deprecated("faults", faults(deps.Config, s.engine, trying)),
 		"GET " + adminPrefix + "queue":   admin.Deprecated("queue", admin.Queue(s.engine, s.watching.Queues)),
 
 		"GET " + adminPrefix + "outbox":                r.sending.Mails.Handler(),

@@ -53,11 +53,11 @@ func handleAll(mux *http.ServeMux, all map[string]http.Handler) {
 }
 
 // faults injects faults into resources, except in production.
-func faults(c config.Config, setter admin.FaultSetter) http.Handler {
+func faults(c config.Config, setter admin.FaultSetter, of *development.Development) http.Handler {
 	if c.Production {
 		setter = nil
 	}
-	return admin.Faults(setter, development.ParseFault)
+	return admin.Faults(setter, development.ParseFault, of.FaultNote)
 }
 
 // probes are the paths without authentication.

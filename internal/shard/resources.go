@@ -29,6 +29,20 @@ func (e *Engine) PolicyOf(ctx context.Context, a arn.ARN) *policy.Policy {
 // not wait until what it reports is durable.
 func (e *Engine) HasTopic(t arn.ARN) bool { return e.Topics.HasTopic(t) || e.HasApplication(t) }
 
+// Exists reports whether a queue, a topic, a platform application or a function exists.
+func (e *Engine) Exists(ctx context.Context, a arn.ARN) bool {
+	var err error
+	switch a.Service {
+	case "sqs":
+		_, err = e.QueueInfo(ctx, a)
+	case "lambda":
+		_, err = e.FunctionInfo(ctx, a, "")
+	default:
+		return e.HasTopic(a)
+	}
+	return err == nil
+}
+
 // TagsOf are the tags of a queue, a topic or a function.
 func (e *Engine) TagsOf(ctx context.Context, a arn.ARN) (tags map[string]string) {
 	switch a.Service {

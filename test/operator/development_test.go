@@ -1,6 +1,7 @@
 package operator_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -56,6 +57,48 @@ func TestClock(t *testing.T) {
 }
 
 type faultView struct{ ARN, Fault string }
+
+// Who misspells what is to fail is told that there is no such thing, and the fault is in force once there
+// is: what tests begin with may be created later.
+func TestFaultsOfNothing(t *testing.T) {
+	w := start(t)
+	w.queue("orders", nil)
+	type answer struct {
+		faultView
+		Note *string
+	}
+	for _, path := range []string{"faults", "/_godwit/faults"} {
+		set := func(arn, fault string) (note string) {
+			var said answer
+			body := `{"arn":"` + arn + `","fault":"` + fault + `"}`
+			if path == "faults" {
+				said = post[answer](w, path, body)
+			} else if err := json.Unmarshal([]byte(w.fetch(http.MethodPost, w.endpoint+path, body, http.StatusOK)), &said); err != nil {
+				t.Fatal(err)
+			}
+			if said.Note == nil {
+				return ""
+			}
+			return *said.Note
+		}
+		const none, absent = "it had no fault of its own", "there is no such resource: the fault is in force once there is"
+		lambda, of := "arn:aws:lambda:"+region+":"+account+":", ":"+region+":"+account+":"
+		for arn, want := range map[string]string{
+			queueARN("orders"): "", queueARN("order"): absent, "arn:aws:sqs" + of + "*": "", "arn:aws:sns" + of + "direct/sms": "",
+			"arn:aws:sns" + of + "app/APNS/shop": absent, lambda + "function:f": absent, "arn:aws:firehose" + of + "deliverystream/s": absent,
+		} {
+			if got := set(arn, "none"); got != none {
+				t.Errorf("%s: %s: the end of none: %q", path, arn, got)
+			}
+			if got := set(arn, "throttled"); got != want {
+				t.Errorf("%s: %s: %q, want %q", path, arn, got, want)
+			}
+			if got := set(arn, "none"); got != "" {
+				t.Errorf("%s: %s: its end: %q", path, arn, got)
+			}
+		}
+	}
+}
 
 func TestFaults(t *testing.T) {
 	w := start(t)

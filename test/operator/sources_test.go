@@ -194,6 +194,41 @@ func TestRefusedPosts(t *testing.T) {
 }
 
 // Operators make sources, look at them, change and delete them, and never see a secret.
+// A source may be put before its target is created, and who has misspelled that is told so.
+func TestSourceOfNothing(t *testing.T) {
+	w := startWith(t, ingests)
+	type warned struct{ Warning *string }
+	warning := func(text string) string {
+		if s := decode[warned](w, text).Warning; s != nil {
+			return *s
+		}
+		return ""
+	}
+	const want = "its target does not exist: posts are refused (503) until it does"
+	signed := []string{"X-Hub-Signature-256", hub("x")}
+	topic := "arn:aws:sns:" + region + ":" + account + ":news"
+	for name, target := range map[string]string{"queue": queueARN("orders"), "topic": topic} {
+		put := fmt.Sprintf(`{"name":%q,"target":%q,%s}`, name, target, byHub)
+		if got := warning(w.call(http.MethodPost, "sources", "", put, http.StatusOK)); got != want {
+			t.Errorf("%s: it is warned of %q", name, got)
+		}
+		if status, _, text := w.posted(name, "x", signed...); status != http.StatusServiceUnavailable {
+			t.Errorf("%s: status %d: %s", name, status, text)
+		}
+		if name == "queue" {
+			w.queue("orders", nil)
+		} else {
+			w.fetch(http.MethodPost, w.endpoint+"/?Action=CreateTopic&Name=news", "", http.StatusOK)
+		}
+		if got := warning(w.call(http.MethodGet, "source", "name="+name, "", http.StatusOK)); got != "" {
+			t.Errorf("%s: it is there, and warned of: %q", name, got)
+		}
+		if status, _, text := w.posted(name, "x", signed...); status != http.StatusAccepted {
+			t.Errorf("%s: status %d: %s", name, status, text)
+		}
+	}
+}
+
 func TestSources(t *testing.T) {
 	w := startWith(t, ingests)
 	w.queue("orders", nil)

@@ -79,7 +79,16 @@ func (p *putSource) Run(s Streams) error {
 			return err
 		}
 	}
-	return p.once(s, "sources", source)
+	one := p.Connection
+	one.Watch = 0
+	return one.show(s, func(ctx context.Context, api *client) (any, func(io.Writer, any) error, error) {
+		answer := object{}
+		err := api.post(ctx, "sources", source, &answer)
+		if warning, _ := answer["warning"].(string); err == nil && warning != "" {
+			fmt.Fprintf(s.Err, "godwit: warning: %s\n", Clean(warning))
+		}
+		return answer, members, err
+	})
 }
 
 // read reads the file. The error does not quote it: it has secrets.

@@ -53,7 +53,7 @@ func TestSources(t *testing.T) {
 // and what is wrong with a file is said without what it has, which is secret.
 func TestPutSource(t *testing.T) {
 	var sent []map[string]any
-	known := true
+	known, warning := true, ""
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodGet && !known {
 			w.WriteHeader(http.StatusNotFound)
@@ -67,7 +67,11 @@ func TestPutSource(t *testing.T) {
 			}
 			sent = append(sent, body)
 		}
-		_, _ = io.WriteString(w, strings.Replace(oneSource, "%PAUSED%", "false", 1))
+		answer := strings.Replace(oneSource, "%PAUSED%", "false", 1)
+		if warning != "" {
+			answer = strings.Replace(answer, `"problem"`, `"warning":"`+warning+`","problem"`, 1)
+		}
+		_, _ = io.WriteString(w, answer)
 	}))
 	t.Cleanup(s.Close)
 	c := Connection{Endpoint: s.URL, Output: "table"}
@@ -96,7 +100,11 @@ func TestPutSource(t *testing.T) {
 	if said, err := put(file, "n\n", true); err == nil || !strings.Contains(said, "Replace the source shop? [y/N]") || len(sent) != 2 {
 		t.Errorf("%v: %s, %d were sent", err, said, len(sent))
 	}
-	known = false
+	warning = "its target does not exist"
+	if said, err := put(file, "", false); err != nil || !strings.Contains(said, "godwit: warning: its target does not exist\n") {
+		t.Errorf("%v: %s", err, said)
+	}
+	known, warning, sent = false, "", sent[:2]
 	if said, err := put(file, "", true); err != nil || len(sent) != 3 {
 		t.Errorf("a new one: %v: %s, %d were sent", err, said, len(sent))
 	}

@@ -105,15 +105,23 @@ func (s setter) SetFault(a arn.ARN, f string) error {
 func TestFaults(t *testing.T) {
 	const name = "arn:aws:sqs:us-east-1:000000000000:q"
 	s := setter{}
+	faults := func(s admin.FaultSetter) http.Handler {
+		return admin.Faults(s, development.ParseFault, func(_ context.Context, _ arn.ARN, fault string) string {
+			return map[string]string{"throttled": "there is none"}[fault]
+		})
+	}
 	for _, f := range []string{"unavailable", "throttled", "none"} {
-		status, answer := call(t, admin.Faults(s, development.ParseFault), "POST", `{"arn":"`+name+`","fault":"`+f+`"}`)
+		status, answer := call(t, faults(s), "POST", `{"arn":"`+name+`","fault":"`+f+`"}`)
 		if status != 200 || s[name] != f || answer["fault"] != f || answer["arn"] != name {
 			t.Errorf("%s: status %d, answer %v, set %v", f, status, answer, s)
+		}
+		if note, said := answer["note"]; said != (f == "throttled") || said && note != "there is none" {
+			t.Errorf("%s: it is noted %q", f, note)
 		}
 	}
 	for _, f := range []string{"unavailable", "throttled", "internal", "denied", "none"} {
 		const all = "arn:aws:sns:us-east-1:000000000000:*"
-		status, _ := call(t, admin.Faults(s, development.ParseFault), "POST", `{"arn":"`+all+`","fault":"`+f+`"}`)
+		status, _ := call(t, faults(s), "POST", `{"arn":"`+all+`","fault":"`+f+`"}`)
 		if status != 200 || s[all] != f {
 			t.Errorf("%s of a service: status %d, set %v", f, status, s)
 		}
@@ -125,11 +133,11 @@ func TestFaults(t *testing.T) {
 		`{"arn":"` + name + `","fault":"internal"}`, `{"arn":"` + name + `","fault":"denied"}`,
 		`{"arn":"arn:aws:kms:us-east-1:000000000000:*","fault":"none"}`,
 	} {
-		if status, answer := call(t, admin.Faults(s, development.ParseFault), "POST", body); status != 400 || answer["error"] == "" || len(s) != 0 {
+		if status, answer := call(t, faults(s), "POST", body); status != 400 || answer["error"] == "" || len(s) != 0 {
 			t.Errorf("%s: status %d, answer %v", body, status, answer)
 		}
 	}
-	if status, _ := call(t, admin.Faults(nil, development.ParseFault), "POST", `{"arn":"`+name+`","fault":"none"}`); status != 403 {
+	if status, _ := call(t, faults(nil), "POST", `{"arn":"`+name+`","fault":"none"}`); status != 403 {
 		t.Errorf("outside development: status %d", status)
 	}
 }

@@ -88,7 +88,7 @@ func API(p Parts) map[string]http.Handler {
 		Jobs:        working,
 		Backups:     p.Backups,
 		Development: p.Development,
-		Sources:     sources.New(sources.Options{Module: p.Sources, Account: p.Config.Account, Current: p.Identities.Current}),
+		Sources:     sources.New(sources.Options{Module: p.Sources, Account: p.Config.Account, Current: p.Identities.Current, Exists: p.Engine.Exists}),
 	}, rest.Options{Admit: p.Gate.Admit, Malformed: p.Gate.Malformed})
 }
 

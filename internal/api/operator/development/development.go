@@ -136,8 +136,15 @@ func (d *Development) refused() error {
 	return nil
 }
 
+// FaultSet is the fault in force, as it was asked for.
+type FaultSet struct {
+	ARN   string  `json:"arn"`
+	Fault string  `json:"fault"`
+	Note  *string `json:"note" doc:"That there is no such resource, or that it had no fault to end; null: neither."`
+}
+
 // SetFault injects a fault, until it is removed or the process ends.
-func (d *Development) SetFault(_ context.Context, _ *rest.Call, in *Fault) (*Fault, error) {
+func (d *Development) SetFault(ctx context.Context, _ *rest.Call, in *Fault) (*FaultSet, error) {
 	if err := d.refused(); err != nil {
 		return nil, err
 	}
@@ -145,10 +152,39 @@ func (d *Development) SetFault(_ context.Context, _ *rest.Call, in *Fault) (*Fau
 	if err != nil {
 		return nil, err
 	}
+	note := d.FaultNote(ctx, resource, in.Fault)
 	if err := d.Engine.SetFault(resource, in.Fault); err != nil {
 		return nil, err
 	}
-	return &Fault{resource.String(), in.Fault}, nil
+	return &FaultSet{resource.String(), in.Fault, rest.Optional(note)}, nil
+}
+
+// FaultNote is what who sets a fault should know: a name may be misspelled. Whoever tests how an
+// application begins sets faults of what it has yet to create, so that this is no refusal. It
+// has to be asked before the fault is set.
+func (d *Development) FaultNote(ctx context.Context, resource arn.ARN, fault string) string {
+	_, has := d.Engine.FaultsInForce()[resource]
+	switch {
+	case fault == "none" && !has:
+		return "it had no fault of its own"
+	case fault == "none" || d.exists(ctx, resource):
+		return ""
+	}
+	return "there is no such resource: the fault is in force once there is"
+}
+
+// exists reports whether there is something that a fault of a resource concerns.
+func (d *Development) exists(ctx context.Context, resource arn.ARN) bool {
+	_, direct := resource.DirectProtocol()
+	switch {
+	case direct || resource.Resource == shard.AllResources:
+		return true
+	case resource.Service == "firehose":
+		_, err := d.Streams.Find(resource)
+		return err == nil
+	default:
+		return d.Engine.Exists(ctx, resource)
+	}
 }
 
 // ParseFault parses a resource and a fault. Errors: *rest.Refusal.

@@ -20,6 +20,8 @@ type Options struct {
 	Account string // the owner of the sources
 	// Current is who has made a source as he is now, who may have another name; nil: as he was.
 	Current func(*caller.Caller) *caller.Caller
+	// Exists reports whether a queue or topic exists; nil: nobody is told that a target does not.
+	Exists func(context.Context, arn.ARN) bool
 }
 
 // Sources answers the operations on sources.
@@ -100,6 +102,7 @@ type Source struct {
 	Limits       Limits       `json:"limits"`
 	Paused       bool         `json:"paused"`
 	Problem      *string      `json:"problem" doc:"Why it takes nothing, if so: its secrets are to be set anew."`
+	Warning      *string      `json:"warning" doc:"What makes it refuse posts while it lasts: its target does not exist."`
 	CreatedAt    *time.Time   `json:"createdAt"`
 	ChangedAt    *time.Time   `json:"changedAt"`
 }
@@ -115,7 +118,16 @@ type Deleted struct {
 	Name string `json:"name"`
 }
 
-func (s *Sources) shown(i *sources.Info) Source {
+// missing is the warning of a source whose target does not exist: it may be put before that is
+// created. Empty: it does.
+func (s *Sources) missing(ctx context.Context, target string) string {
+	if a, err := arn.Parse(target); err != nil || s.Exists == nil || s.Exists(ctx, a) {
+		return ""
+	}
+	return "its target does not exist: posts are refused (503) until it does"
+}
+
+func (s *Sources) shown(ctx context.Context, i *sources.Info) Source {
 	v, m, l := &i.Verification, &i.Mapping, &i.Limits
 	out := Source{
 		Name: i.Name, Path: "/in/" + i.Name, Target: i.Target, Secrets: i.Secrets, Paused: i.Paused,
@@ -139,6 +151,7 @@ func (s *Sources) shown(i *sources.Info) Source {
 	if i.Broken != nil {
 		out.Problem = rest.Optional(rest.Text(i.Broken))
 	}
+	out.Warning = rest.Optional(s.missing(ctx, i.Target))
 	return out
 }
 
@@ -150,7 +163,7 @@ func all(texts []string) []string {
 }
 
 // List lists sources.
-func (s *Sources) List(_ context.Context, _ *rest.Call, in *ListSources) (*List, error) {
+func (s *Sources) List(ctx context.Context, _ *rest.Call, in *ListSources) (*List, error) {
 	after, err := rest.After(in.Cursor)
 	if err != nil {
 		return nil, err
@@ -158,25 +171,25 @@ func (s *Sources) List(_ context.Context, _ *rest.Call, in *ListSources) (*List,
 	page, more := s.Module.List(after, in.Limit)
 	out := &List{Sources: []Source{}}
 	for i := range page {
-		out.Sources = append(out.Sources, s.shown(&page[i]))
+		out.Sources = append(out.Sources, s.shown(ctx, &page[i]))
 		after = page[i].Name
 	}
 	out.Next = rest.Next(after, more)
 	return out, nil
 }
 
-func (s *Sources) one(name string) (*Source, error) {
+func (s *Sources) one(ctx context.Context, name string) (*Source, error) {
 	found, err := s.Module.Get(name)
 	if err != nil {
 		return nil, err
 	}
-	shown := s.shown(&found)
+	shown := s.shown(ctx, &found)
 	return &shown, nil
 }
 
 // Get reports a source.
-func (s *Sources) Get(_ context.Context, _ *rest.Call, in *OneSource) (*Source, error) {
-	return s.one(in.Name)
+func (s *Sources) Get(ctx context.Context, _ *rest.Call, in *OneSource) (*Source, error) {
+	return s.one(ctx, in.Name)
 }
 
 // Put creates or replaces a source. It publishes in the name of the requester, who must have
@@ -221,7 +234,7 @@ func (s *Sources) Put(ctx context.Context, c *rest.Call, in *PutSource) (*Source
 		}
 		switch _, err = s.Module.Put(ctx, source, in.Secrets, was.Target); {
 		case err == nil:
-			return s.one(in.Name)
+			return s.one(ctx, in.Name)
 		case !errors.Is(err, sources.ErrChanged):
 			return nil, err
 		}
@@ -233,7 +246,7 @@ func (s *Sources) Pause(ctx context.Context, _ *rest.Call, in *ChangeSource) (*S
 	if err := s.Module.SetPaused(ctx, in.Name, true); err != nil {
 		return nil, err
 	}
-	return s.one(in.Name)
+	return s.one(ctx, in.Name)
 }
 
 // Resume makes it accept posts again.
@@ -241,7 +254,7 @@ func (s *Sources) Resume(ctx context.Context, _ *rest.Call, in *ChangeSource) (*
 	if err := s.Module.SetPaused(ctx, in.Name, false); err != nil {
 		return nil, err
 	}
-	return s.one(in.Name)
+	return s.one(ctx, in.Name)
 }
 
 // Delete deletes a source. Posts in flight are still answered.

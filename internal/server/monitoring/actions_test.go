@@ -73,7 +73,7 @@ func TestAlarmsTellOnce(t *testing.T) {
 		t.Run(fmt.Sprintf("twoStep=%t", twoStep), func(t *testing.T) {
 			open := func(j *journal.Journal) told { return openTold(t, j, twoStep) }
 			state := func(w told) string {
-				items, _, err := w.alarms.History(alarms.HistoryQuery{Owner: metrics.Owner{Account: id.Account, Region: id.Region}, Type: alarm.Action, Limit: 100})
+				items, _, err := w.alarms.History(alarms.HistoryQuery{Scope: metrics.Scope{Account: id.Account, Region: id.Region}, Type: alarm.Action, Limit: 100})
 				check(err)
 				var acted []string
 				for _, i := range items {

@@ -11,7 +11,9 @@ import (
 )
 
 // What was allocated in a busy time stays resident until the collector needs it
-// again: up to as much as lives. A server that has come to rest gives it back.
+// again: up to as much as lives. A server that has come to rest gives it back: three minutes
+// after 150,000 sends it has 91 MiB resident, and without this 127, in the median of five.
+// docs/performance.md has how far they differ.
 const (
 	idleLook  = 2 * time.Second // real time
 	idleBytes = 1 << 20         // allocated between two looks at most: it is idle

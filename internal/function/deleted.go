@@ -14,19 +14,19 @@ import (
 //	shard 'L' 'd' account/region/name → version, JSON of deletedRecord
 //
 // It is read when a function of that name is created, and kept in no memory.
-const deletedKind = keyspace.FunctionsDeleted
+const deletedTag = keyspace.FunctionsDeleted
 
 type deletedRecord struct {
 	Last uint64 `json:"last"`
 }
 
 // DeletedKey is the key of what a deleted function has left behind.
-func (s *State) DeletedKey(name arn.ARN) []byte { return s.key(deletedKind, name) }
+func (s *State) DeletedKey(name arn.ARN) []byte { return s.key(deletedTag, name) }
 
 // DeletedPrefix is the key prefix of what the deleted functions of an account in a region, in a shard, have
 // left behind.
 func DeletedPrefix(shard uint16, account, region string) []byte {
-	return append(binary.BigEndian.AppendUint16(nil, shard), string([]byte{space, deletedKind})+account+"/"+region+"/"...)
+	return append(binary.BigEndian.AppendUint16(nil, shard), string([]byte{space, deletedTag})+account+"/"+region+"/"...)
 }
 
 // DecodeDeleted is the highest number of a deleted function's versions, by its record. Errors: ErrRecord.

@@ -23,11 +23,11 @@ import (
 // shard is 2 bytes and number 8, big-endian. No name has a slash or a zero byte, so that keys
 // sort by account, region, name, and each kind of a function's records is one range.
 const (
-	space        = keyspace.Functions
-	functionKind = keyspace.FunctionRecords
-	versionKind  = keyspace.FunctionVersions
-	aliasKind    = keyspace.FunctionAliases
-	version      = 1
+	space       = keyspace.Functions
+	functionTag = keyspace.FunctionRecords
+	versionTag  = keyspace.FunctionVersions
+	aliasTag    = keyspace.FunctionAliases
+	version     = 1
 )
 
 // ErrRecord reports a record that this version did not write.
@@ -71,8 +71,8 @@ type codeRecord struct {
 // Prefixes are the key prefixes of a shard's records.
 func Prefixes(shard uint16) [][]byte {
 	var all [][]byte
-	for _, kind := range [...]byte{functionKind, versionKind, aliasKind} {
-		all = append(all, append(binary.BigEndian.AppendUint16(nil, shard), space, kind))
+	for _, tag := range [...]byte{functionTag, versionTag, aliasTag} {
+		all = append(all, append(binary.BigEndian.AppendUint16(nil, shard), space, tag))
 	}
 	return all
 }
@@ -94,7 +94,7 @@ func (s *State) Load(key, value []byte) error {
 	}
 	name, rest, inside := bytes.Cut(key[4:], []byte{0})
 	owner, ok := parseName(string(name))
-	if !ok || inside == (key[3] == functionKind) {
+	if !ok || inside == (key[3] == functionTag) {
 		return fmt.Errorf("%w: key %q", ErrRecord, key)
 	}
 	if err := s.load(key[3], owner, rest, value[1:]); err != nil {
@@ -103,8 +103,8 @@ func (s *State) Load(key, value []byte) error {
 	return nil
 }
 
-func (s *State) load(kind byte, owner arn.ARN, rest, value []byte) error {
-	if kind == functionKind {
+func (s *State) load(tag byte, owner arn.ARN, rest, value []byte) error {
+	if tag == functionTag {
 		return s.loadFunction(owner, value)
 	}
 	f, ok := s.functions[owner]
@@ -112,7 +112,7 @@ func (s *State) load(kind byte, owner arn.ARN, rest, value []byte) error {
 		return errors.New("its function is not there")
 	}
 	switch {
-	case kind == versionKind && len(rest) == 8:
+	case tag == versionTag && len(rest) == 8:
 		var r versionRecord
 		if err := json.Unmarshal(value, &r); err != nil {
 			return err
@@ -127,7 +127,7 @@ func (s *State) load(kind byte, owner arn.ARN, rest, value []byte) error {
 			f.use(v.Code, +1)
 		})
 		return nil
-	case kind == aliasKind && len(rest) > 0:
+	case tag == aliasTag && len(rest) > 0:
 		a := &Alias{Name: string(rest)}
 		if err := json.Unmarshal(value, a); err != nil {
 			return err
@@ -258,7 +258,7 @@ func SealRecord(key, value []byte, with Sealer) ([]byte, error) {
 	if !ok {
 		return nil, bad
 	}
-	if key[3] == functionKind {
+	if key[3] == functionTag {
 		var r functionRecord
 		if json.Unmarshal(value[1:], &r) != nil {
 			return nil, bad
@@ -310,7 +310,7 @@ func (s *State) put(b *mutation.Batch, f *Function) {
 	if !f.readyAt.IsZero() {
 		r.ReadyAt = f.readyAt.UnixMilli()
 	}
-	b.Set(s.key(functionKind, f.ARN), encode(r))
+	b.Set(s.key(functionTag, f.ARN), encode(r))
 }
 
 func (s *State) putVersion(b *mutation.Batch, f *Function, v *Version) {
@@ -318,7 +318,7 @@ func (s *State) putVersion(b *mutation.Batch, f *Function, v *Version) {
 }
 
 func (s *State) versionKey(f *Function, number uint64) []byte {
-	return binary.BigEndian.AppendUint64(append(s.key(versionKind, f.ARN), 0), number)
+	return binary.BigEndian.AppendUint64(append(s.key(versionTag, f.ARN), 0), number)
 }
 
 func (s *State) putAlias(b *mutation.Batch, f *Function, a *Alias) {
@@ -326,21 +326,21 @@ func (s *State) putAlias(b *mutation.Batch, f *Function, a *Alias) {
 }
 
 func (s *State) aliasKey(f *Function, name string) []byte {
-	return append(append(s.key(aliasKind, f.ARN), 0), name...)
+	return append(append(s.key(aliasTag, f.ARN), 0), name...)
 }
 
 func encode(record any) []byte { return keyspace.EncodeJSON(version, record) }
 
-// within is the key range of a function's records of a kind: [start, end).
-func (s *State) within(kind byte, name arn.ARN) (start, end []byte) {
-	key := s.key(kind, name)
+// within is the key range of a function's records under a tag: [start, end).
+func (s *State) within(tag byte, name arn.ARN) (start, end []byte) {
+	key := s.key(tag, name)
 	return append(bytes.Clone(key), 0), append(key, 1)
 }
 
-func (s *State) key(kind byte, name arn.ARN) []byte {
+func (s *State) key(tag byte, name arn.ARN) []byte {
 	key := make([]byte, 0, 64+len(name.Resource))
 	key = binary.BigEndian.AppendUint16(key, s.shard)
-	key = append(key, space, kind)
+	key = append(key, space, tag)
 	return append(key, name.Account+"/"+name.Region+"/"+name.FunctionName()...)
 }
 

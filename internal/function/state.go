@@ -276,9 +276,9 @@ func (s *State) Delete(name arn.ARN, b *mutation.Batch) (*Function, error) {
 		return nil, err
 	}
 	s.remove(f)
-	b.Delete(s.key(functionKind, name))
-	for _, kind := range [...]byte{versionKind, aliasKind} {
-		start, end := s.within(kind, name)
+	b.Delete(s.key(functionTag, name))
+	for _, tag := range [...]byte{versionTag, aliasTag} {
+		start, end := s.within(tag, name)
 		b.DeleteRange(start, end)
 	}
 	if f.last > 0 {

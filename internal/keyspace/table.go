@@ -75,37 +75,37 @@ func sharded(parts ...Part) []Part  { return append(key(id(PartShard, 2)), parts
 func ofQueue(parts ...Part) []Part {
 	return append(sharded(tag(Data), number(PartIncarnation)), parts...)
 }
-func named(kind byte) []Part { return sharded(tag(kind), zeroed(PartAccount), zeroed(PartRegion)) }
+func named(t byte) []Part { return sharded(tag(t), zeroed(PartAccount), zeroed(PartRegion)) }
 func slashed(parts ...Part) []Part {
 	return append(parts, until('/', PartAccount), until('/', PartRegion))
 }
-func function(kind byte) []Part { return slashed(sharded(tag(Functions), tag(kind))...) }
-func log(kind byte, p ...Part) []Part {
-	return append(key(tag(LogSpace), tag(kind)), p...)
+func function(t byte) []Part { return slashed(sharded(tag(Functions), tag(t))...) }
+func log(t byte, p ...Part) []Part {
+	return append(key(tag(LogSpace), tag(t)), p...)
 }
 
-func alarm(kind byte, p ...Part) []Part {
-	return append(key(tag(AlarmSpace), tag(kind)), p...)
+func alarm(t byte, p ...Part) []Part {
+	return append(key(tag(AlarmSpace), tag(t)), p...)
 }
 
-func identity(kind byte, p ...Part) []Part {
-	return append(key(tag(IdentitySpace), tag(kind)), p...)
+func identity(t byte, p ...Part) []Part {
+	return append(key(tag(IdentitySpace), tag(t)), p...)
 }
 
-func ofKeys(kind byte, p ...Part) []Part { return append(key(tag(KMSSpace), tag(kind)), p...) }
+func ofKeys(t byte, p ...Part) []Part { return append(key(tag(KMSSpace), tag(t)), p...) }
 
-func ofSMS(kind byte, p ...Part) []Part {
-	return append(key(tag(SMSSpace), tag(kind), zeroed(PartAccount), zeroed(PartRegion)), p...)
+func ofSMS(t byte, p ...Part) []Part {
+	return append(key(tag(SMSSpace), tag(t), zeroed(PartAccount), zeroed(PartRegion)), p...)
 }
 
-func firehose(kind byte, p ...Part) []Part { return append(key(tag(FirehoseSpace), tag(kind)), p...) }
+func firehose(t byte, p ...Part) []Part { return append(key(tag(FirehoseSpace), tag(t)), p...) }
 
-func ofStack(kind byte, p ...Part) []Part {
-	return append(key(tag(StackSpace), tag(kind), id(PartStack, 16)), p...)
+func ofStack(t byte, p ...Part) []Part {
+	return append(key(tag(StackSpace), tag(t), id(PartStack, 16)), p...)
 }
 
-func metric(kind byte, p ...Part) []Part {
-	return append(key(tag(MetricSpace), tag(kind)), p...)
+func metric(t byte, p ...Part) []Part {
+	return append(key(tag(MetricSpace), tag(t)), p...)
 }
 
 // The names of parts that say whose a record is. An incarnation is a queue's, a

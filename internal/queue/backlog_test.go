@@ -129,7 +129,7 @@ func TestFIFOBacklogModel(t *testing.T) {
 			if n := int(c.Delayed); int(c.InFlight) != inFlight || n < later || n > later+soon || int(c.Visible) != len(messages)-inFlight-n {
 				return fmt.Errorf("counts %+v, want %d in flight and %d later of %d", c, inFlight, later, len(messages))
 			}
-			if n := b.store.count(b.m.Keys(), layout.KindHeld); n != returned {
+			if n := b.store.count(b.m.Keys(), layout.TagHeld); n != returned {
 				return fmt.Errorf("%d are held, want %d", n, returned)
 			}
 			return nil

@@ -285,19 +285,19 @@ func (m *fifoModel) compare(b *bench) error {
 		return fmt.Errorf("%d are delayed, want %d", c.Delayed, hidden)
 	}
 	k := b.m.Keys()
-	expiries := b.store.count(k, layout.KindHeld)
+	expiries := b.store.count(k, layout.TagHeld)
 	if b.m.c.HeldAges == 0 {
 		expiries = len(m.messages)
 	}
-	for kind, want := range map[layout.Kind]int{
-		layout.KindRecord: len(m.messages), layout.KindExpiry: expiries, layout.KindLease: inFlight, layout.KindGroup: len(groups),
-		layout.KindDue: 0, layout.KindDueOf: 0,
+	for kind, want := range map[layout.Tag]int{
+		layout.TagRecord: len(m.messages), layout.TagExpiry: expiries, layout.TagLease: inFlight, layout.TagGroup: len(groups),
+		layout.TagDue: 0, layout.TagDueOf: 0,
 	} {
 		if n := b.store.count(k, kind); n != want {
 			return fmt.Errorf("%d records of kind %c, want %d", n, kind, want)
 		}
 	}
-	listed, back := b.store.count(k, layout.KindListed), b.store.count(k, layout.KindReturned)
+	listed, back := b.store.count(k, layout.TagListed), b.store.count(k, layout.TagReturned)
 	free, returned := 0, 0
 	for g := range groups {
 		first := m.messages[slices.IndexFunc(m.messages, func(x *fifoMessage) bool { return x.group == g })]

@@ -370,9 +370,9 @@ func (m *model) compare(b *bench) error {
 		return err
 	}
 	keys := b.m.Keys()
-	leases = int64(b.store.count(keys, layout.KindLease))
-	due, dueOf := b.store.count(keys, layout.KindDue), b.store.count(keys, layout.KindDueOf)
-	if records := b.store.count(keys, layout.KindRecord); records != len(m.messages) || leases != inFlight || due != dueOf {
+	leases = int64(b.store.count(keys, layout.TagLease))
+	due, dueOf := b.store.count(keys, layout.TagDue), b.store.count(keys, layout.TagDueOf)
+	if records := b.store.count(keys, layout.TagRecord); records != len(m.messages) || leases != inFlight || due != dueOf {
 		return fmt.Errorf("%d records, %d leases, %d and %d due, want %d, %d", records, leases, due, dueOf, len(m.messages), inFlight)
 	}
 	return nil
@@ -394,7 +394,7 @@ func (m *model) compareWaits(b *bench) error {
 		want[x.tenant] = w
 	}
 	have := map[layout.Lane]fair.Wait{}
-	b.store.walk(b.m.Keys().Of(layout.KindTenant), func(key, value []byte) bool {
+	b.store.walk(b.m.Keys().Of(layout.TagTenant), func(key, value []byte) bool {
 		tenant := layout.Lane(layout.KeySequence(key))
 		have[tenant] = layout.DecodeWait(value)
 		if in := b.m.g.waits.Of(tenant); in != have[tenant] {

@@ -138,11 +138,11 @@ func (q *Machine) span(need Need) layout.Span {
 	case needBack:
 		return q.g.UnreadBack(&q.keys)
 	case needLeases:
-		return q.keys.Of(layout.KindLease)
+		return q.keys.Of(layout.TagLease)
 	case needBuckets:
-		return q.keys.Of(layout.KindBucket)
+		return q.keys.Of(layout.TagBucket)
 	case needTenants:
-		return q.keys.Of(layout.KindTenant)
+		return q.keys.Of(layout.TagTenant)
 	case needHeld:
 		return q.keys.Held(need.lane, q.lane(need.lane).Start)
 	default:
@@ -301,7 +301,7 @@ func (q *Machine) sized(r Reader, s *layout.State) error {
 // readSizes adds up the records of all messages.
 func (q *Machine) readSizes(r Reader) error {
 	q.c.Bytes = 0
-	return r.Scan(q.keys.Of(layout.KindRecord), func(_, value []byte) bool {
+	return r.Scan(q.keys.Of(layout.TagRecord), func(_, value []byte) bool {
 		q.c.Bytes += uint64(len(value))
 		return true
 	})

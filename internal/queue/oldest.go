@@ -138,7 +138,7 @@ func (q *Machine) searchOldest(r Reader) error {
 // count. The oldest is the first of the index of expiries, in flight, or the first listed.
 func (q *Machine) searchOrdered(r Reader) error {
 	s := q.search
-	err := r.Scan(q.keys.Of(layout.KindExpiry), func(key, _ []byte) bool {
+	err := r.Scan(q.keys.Of(layout.TagExpiry), func(key, _ []byte) bool {
 		s.note(layout.KeyTime(key))
 		return false
 	})

@@ -106,7 +106,7 @@ func TestQuietGroupsBeyondMemory(t *testing.T) {
 	if want := (Counts{Visible: 30, Delayed: 30}); !slices.Equal(g.Noisy, []layout.Lane{layout.GroupLane("loud")}) || g.Quiet != want {
 		t.Errorf("%+v, want %+v", g, want)
 	}
-	if n := b.store.count(b.m.Keys(), layout.KindTenant); n > waitsSize {
+	if n := b.store.count(b.m.Keys(), layout.TagTenant); n > waitsSize {
 		t.Errorf("%d tenants are counted on disk", n)
 	}
 }

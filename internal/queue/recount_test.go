@@ -78,8 +78,8 @@ func TestRecountInSteps(t *testing.T) {
 				}
 				must(b.write())
 				must(b.reopen())
-				if b.m.recount != nil || b.store.count(b.m.Keys(), layout.KindBucket) > 2 {
-					t.Errorf("it is not over: %d seconds", b.store.count(b.m.Keys(), layout.KindBucket))
+				if b.m.recount != nil || b.store.count(b.m.Keys(), layout.TagBucket) > 2 {
+					t.Errorf("it is not over: %d seconds", b.store.count(b.m.Keys(), layout.TagBucket))
 				}
 				hidden := int64(messages/2 + sent)
 				for _, l := range leased {
@@ -130,8 +130,8 @@ func TestRecountOfEmptied(t *testing.T) {
 		if err := b.write(); err != nil {
 			t.Fatal(err)
 		}
-		if !b.m.Empty() || b.m.recount != nil || b.m.NextTimer(b.now) != 0 || b.store.count(b.m.Keys(), layout.KindBucket) != 0 {
-			t.Errorf("it is not over: %d messages and %d seconds are left, the next step is due at %d", b.m.Len(), b.store.count(b.m.Keys(), layout.KindBucket), b.m.NextTimer(b.now))
+		if !b.m.Empty() || b.m.recount != nil || b.m.NextTimer(b.now) != 0 || b.store.count(b.m.Keys(), layout.TagBucket) != 0 {
+			t.Errorf("it is not over: %d messages and %d seconds are left, the next step is due at %d", b.m.Len(), b.store.count(b.m.Keys(), layout.TagBucket), b.m.NextTimer(b.now))
 		}
 		if !b.m.Hibernate() {
 			t.Error("it does not hibernate")
@@ -163,7 +163,7 @@ func TestEmptiedBeforeItIsVisible(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if b.store.count(b.m.Keys(), layout.KindBucket) == 0 {
+		if b.store.count(b.m.Keys(), layout.TagBucket) == 0 {
 			t.Fatal("nothing is counted")
 		}
 		b.now += 61_000
@@ -172,7 +172,7 @@ func TestEmptiedBeforeItIsVisible(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if n := b.store.count(b.m.Keys(), layout.KindBucket); !b.m.Empty() || n != 0 || !b.m.Hibernate() {
+		if n := b.store.count(b.m.Keys(), layout.TagBucket); !b.m.Empty() || n != 0 || !b.m.Hibernate() {
 			t.Errorf("%+v: %d messages are left, and %d seconds; it hibernates: %v", kind, b.m.Len(), n, b.m.Hibernate())
 		}
 		if !kind.FIFO {
@@ -185,8 +185,8 @@ func TestEmptiedBeforeItIsVisible(t *testing.T) {
 		if err := b.reopen(); err != nil || b.m.NextTimer(b.now) == 0 {
 			t.Fatal(err, "the counts of an earlier version are not seen")
 		}
-		if err := b.run(Expire{}); err != nil || b.m.NextTimer(b.now) != 0 || b.store.count(b.m.Keys(), layout.KindBucket) != 0 || !b.m.Hibernate() {
-			t.Errorf("%v: %d seconds are left", err, b.store.count(b.m.Keys(), layout.KindBucket))
+		if err := b.run(Expire{}); err != nil || b.m.NextTimer(b.now) != 0 || b.store.count(b.m.Keys(), layout.TagBucket) != 0 || !b.m.Hibernate() {
+			t.Errorf("%v: %d seconds are left", err, b.store.count(b.m.Keys(), layout.TagBucket))
 		}
 	}
 }

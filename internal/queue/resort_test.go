@@ -17,13 +17,13 @@ func (t *bench) makeOld() error {
 	k := t.m.Keys()
 	type old struct{ key, value []byte }
 	var set, gone []old
-	t.store.walk(k.Of(layout.KindReturned), func(key, value []byte) bool {
+	t.store.walk(k.Of(layout.TagReturned), func(key, value []byte) bool {
 		lane, seq, _ := layout.DecodeReturned(value)
 		t.batch.SingleDelete(slices.Clone(key))
 		layout.PutListing(&t.batch, slices.Clone(k.Listed(seq)), layout.Listing{Lane: lane, At: layout.KeyTime(key), Returned: true})
 		return true
 	})
-	for _, kind := range []layout.Kind{layout.KindHeld, layout.KindLease} {
+	for _, kind := range []layout.Tag{layout.TagHeld, layout.TagLease} {
 		t.store.walk(k.Of(kind), func(key, value []byte) bool {
 			gone = append(gone, old{key: slices.Clone(key)})
 			set = append(set, old{slices.Clone(key), slices.Clone(value[:57])})
@@ -55,14 +55,14 @@ func (t *bench) makeAged() error {
 		return nil
 	}
 	k := t.m.Keys()
-	t.store.walk(k.Of(layout.KindExpiry), func(key, _ []byte) bool {
+	t.store.walk(k.Of(layout.TagExpiry), func(key, _ []byte) bool {
 		t.batch.SingleDelete(slices.Clone(key))
 		return true
 	})
 	if err := t.store.apply(&t.batch); err != nil {
 		return err
 	}
-	t.store.walk(k.Of(layout.KindRecord), func(key, value []byte) bool {
+	t.store.walk(k.Of(layout.TagRecord), func(key, value []byte) bool {
 		sent, _ := message.RecordSent(value)
 		layout.PutNumber(&t.batch, k.Expiry(sent, layout.KeySequence(key)), uint64(layout.KeyLane(key)))
 		return true
@@ -83,7 +83,7 @@ func TestOldAges(t *testing.T) {
 	}
 	expiries := func(want int) {
 		t.Helper()
-		if n := b.store.count(b.m.Keys(), layout.KindExpiry); n != want {
+		if n := b.store.count(b.m.Keys(), layout.TagExpiry); n != want {
 			t.Errorf("%d messages stand in the order of expiries, want %d", n, want)
 		}
 	}
@@ -171,7 +171,7 @@ func TestOldOrder(t *testing.T) {
 			if !slices.Equal(got, want) {
 				t.Errorf("received %v, want %v", got, want)
 			}
-			if len(b.broken) > 0 || b.m.Stale() || b.store.count(b.m.Keys(), layout.KindListed) != 0 || b.store.count(b.m.Keys(), layout.KindReturned) != 0 {
+			if len(b.broken) > 0 || b.m.Stale() || b.store.count(b.m.Keys(), layout.TagListed) != 0 || b.store.count(b.m.Keys(), layout.TagReturned) != 0 {
 				t.Errorf("corrected %v, stale %v", b.broken, b.m.Stale())
 			}
 		})

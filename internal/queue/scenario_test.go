@@ -274,7 +274,7 @@ func (s *scenario) counts() (string, error) {
 	c := s.b.m.Counts(s.b.now)
 	k := s.b.m.Keys()
 	records := map[string]int{}
-	for name, kind := range map[string]layout.Kind{"records": layout.KindRecord, "expiries": layout.KindExpiry, "histories": layout.KindHistory} {
+	for name, kind := range map[string]layout.Tag{"records": layout.TagRecord, "expiries": layout.TagExpiry, "histories": layout.TagHistory} {
 		records[name] = s.b.store.count(k, kind)
 	}
 	return fmt.Sprintf("visible %d, in flight %d, delayed %d; %d records", c.Visible, c.InFlight, c.Delayed, records["records"]) +

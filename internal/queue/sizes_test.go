@@ -11,7 +11,7 @@ import (
 // messages.
 func (t *bench) forgetSizes() error {
 	k := t.m.Keys()
-	for _, kind := range []layout.Kind{layout.KindDue, layout.KindLease, layout.KindHeld} {
+	for _, kind := range []layout.Tag{layout.TagDue, layout.TagLease, layout.TagHeld} {
 		var failed error
 		t.store.walk(k.Of(kind), func(key, value []byte) bool {
 			s, err := layout.DecodeState(key, value)

@@ -67,14 +67,14 @@ func (s *strictStore) walk(span layout.Span, f func(key, value []byte) bool) {
 }
 
 // count is the number of records of a kind.
-func (s *strictStore) count(k *layout.Keys, kind layout.Kind) (n int) {
+func (s *strictStore) count(k *layout.Keys, kind layout.Tag) (n int) {
 	s.walk(k.Of(kind), func(_, _ []byte) bool { n++; return true })
 	return n
 }
 
 // size is that of the records of all messages, in bytes.
 func (s *strictStore) size(k *layout.Keys) (n int64) {
-	s.walk(k.Of(layout.KindRecord), func(_, value []byte) bool { n += int64(len(value)); return true })
+	s.walk(k.Of(layout.TagRecord), func(_, value []byte) bool { n += int64(len(value)); return true })
 	return n
 }
 
@@ -201,7 +201,7 @@ func (t *bench) reopen() error {
 func (t *bench) sweep() (dropped []uint64, err error) {
 	kept := func() map[uint64]bool {
 		all := map[uint64]bool{}
-		t.store.walk(t.m.Keys().Of(layout.KindRecord), func(key, _ []byte) bool {
+		t.store.walk(t.m.Keys().Of(layout.TagRecord), func(key, _ []byte) bool {
 			all[layout.KeySequence(key)] = true
 			return true
 		})

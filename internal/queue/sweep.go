@@ -93,7 +93,7 @@ func (q *Machine) findExpired(r Reader) error {
 		return err
 	}
 	found := len(s.found)
-	err = r.Scan(q.keys.Of(layout.KindExpiry), func(key, value []byte) bool {
+	err = r.Scan(q.keys.Of(layout.TagExpiry), func(key, value []byte) bool {
 		sent := layout.KeyTime(key)
 		if sent > s.cutoff {
 			s.keep(sent)

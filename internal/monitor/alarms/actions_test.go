@@ -161,7 +161,7 @@ func TestUnreadableActionIsLeftOut(t *testing.T) {
 	w.set(e, id("a"), alarm.Alarming, alarm.OK)
 	w.set(e, id("b"), alarm.Alarming)
 	var b mutation.Batch
-	for key := range storetest.Range(t, w.store, []byte{prefix, kindPending}, []byte{prefix, kindPending + 1}) {
+	for key := range storetest.Range(t, w.store, []byte{prefix, tagPending}, []byte{prefix, tagPending + 1}) {
 		b.Set(key, []byte("garbage"))
 		break // the oldest
 	}
@@ -191,8 +191,8 @@ func TestUnreadableRecordsAreLeftOut(t *testing.T) {
 	w.set(e, id("a"), alarm.Alarming)
 	w.set(e, id("b"), alarm.Alarming)
 	var b mutation.Batch
-	for _, kind := range []byte{kindAlarm, kindPending, kindHistory} {
-		for key := range storetest.Range(t, w.store, []byte{prefix, kind}, []byte{prefix, kind + 1}) {
+	for _, tag := range []byte{tagAlarm, tagPending, tagHistory} {
+		for key := range storetest.Range(t, w.store, []byte{prefix, tag}, []byte{prefix, tag + 1}) {
 			b.Set(key, []byte("garbage"))
 			break // of a, and the oldest
 		}
@@ -213,7 +213,7 @@ func TestUnreadableRecordsAreLeftOut(t *testing.T) {
 	if err != nil || len(items) != 4 { // the second creation, two changes, and the action
 		t.Error(len(items), err)
 	}
-	for range storetest.Range(t, w.store, []byte{prefix, kindPending}, []byte{prefix, kindPending + 1}) {
+	for range storetest.Range(t, w.store, []byte{prefix, tagPending}, []byte{prefix, tagPending + 1}) {
 		t.Error("an action is left")
 	}
 	w.put(e, id("a"), tells(topic)) // again

@@ -75,23 +75,23 @@ type Engine struct {
 
 // The keys of this package: the prefix of all, and what follows it.
 const (
-	prefix      = keyspace.AlarmSpace
-	kindAlarm   = keyspace.AlarmRecords  // scope, name → alarm
-	kindHistory = keyspace.AlarmHistory  // scope, time, sequence → item
-	kindIndex   = keyspace.AlarmIndex    // scope, name, time, sequence → nothing
-	kindPending = keyspace.AlarmActions  // time, sequence → pending
-	kindLast    = keyspace.AlarmSequence // the last sequence
+	prefix     = keyspace.AlarmSpace
+	tagAlarm   = keyspace.AlarmRecords  // scope, name → alarm
+	tagHistory = keyspace.AlarmHistory  // scope, time, sequence → item
+	tagIndex   = keyspace.AlarmIndex    // scope, name, time, sequence → nothing
+	tagPending = keyspace.AlarmActions  // time, sequence → pending
+	tagLast    = keyspace.AlarmSequence // the last sequence
 )
 
-func scopeKey(kind byte, o metrics.Scope) []byte {
-	k := append(make([]byte, 0, 96), prefix, kind)
+func scopeKey(tag byte, o metrics.Scope) []byte {
+	k := append(make([]byte, 0, 96), prefix, tag)
 	k = append(append(k, o.Account...), 0)
 	return append(append(k, o.Region...), 0)
 }
 
 func (id ID) scope() metrics.Scope { return metrics.Scope{Account: id.Account, Region: id.Region} }
 
-func (id ID) key(kind byte) []byte { return append(append(scopeKey(kind, id.scope()), id.Name...), 0) }
+func (id ID) key(tag byte) []byte { return append(append(scopeKey(tag, id.scope()), id.Name...), 0) }
 
 // New adds the module to a kernel.
 func New(k *kernel.Kernel, o Options) *Engine {
@@ -108,7 +108,7 @@ func New(k *kernel.Kernel, o Options) *Engine {
 // Load implements kernel.Lifecycle: it reads the alarms that the store has.
 func (e *Engine) Load() error {
 	e.reader = e.shard.Log.Reader()
-	err := store.Each(e.reader, keyspace.Prefix([]byte{prefix, kindAlarm}), func(_, value []byte) error {
+	err := store.Each(e.reader, keyspace.Prefix([]byte{prefix, tagAlarm}), func(_, value []byte) error {
 		a := &alarm.Alarm{}
 		if err := decode(value, a); err != nil { // it must not block others
 			e.kernel.Logger.Error("an alarm is left out", "reason", err.Error())
@@ -126,12 +126,12 @@ func (e *Engine) Load() error {
 	})
 	if err == nil {
 		var last []byte
-		if last, _, err = e.reader.Get(nil, []byte{prefix, kindLast}); len(last) == 4 {
+		if last, _, err = e.reader.Get(nil, []byte{prefix, tagLast}); len(last) == 4 {
 			e.sequence = binary.BigEndian.Uint32(last)
 		}
 	}
 	if err == nil {
-		err = store.Each(e.reader, keyspace.Prefix([]byte{prefix, kindPending}), func(key, value []byte) error {
+		err = store.Each(e.reader, keyspace.Prefix([]byte{prefix, tagPending}), func(key, value []byte) error {
 			var p pending
 			if err := decode(value, &p); err != nil { // as above
 				e.kernel.Logger.Error("an alarm's action is left out", "reason", err.Error())
@@ -231,13 +231,13 @@ func encode(v any) []byte {
 func idOf(a *alarm.Alarm) ID { return ID{a.Account, a.Region, a.Name} }
 
 // put writes an alarm.
-func (c *commit) put(a *alarm.Alarm) { c.batch.Set(idOf(a).key(kindAlarm), encode(a)) }
+func (c *commit) put(a *alarm.Alarm) { c.batch.Set(idOf(a).key(tagAlarm), encode(a)) }
 
 // note writes an item of an alarm's history.
 func (c *commit) note(id ID, item alarm.Item) {
-	key := c.stamp(scopeKey(kindHistory, id.scope()))
+	key := c.stamp(scopeKey(tagHistory, id.scope()))
 	c.batch.Set(key, encode(item))
-	c.batch.Set(append(id.key(kindIndex), key[len(key)-stampSize:]...), nil)
+	c.batch.Set(append(id.key(tagIndex), key[len(key)-stampSize:]...), nil)
 	c.prune(id.scope())
 }
 
@@ -253,7 +253,7 @@ func (c *commit) enter(a *alarm.Alarm, s alarm.Status) {
 			} else {
 				p.Subject, p.Message = a.Subject(), a.Notification(before.State)
 			}
-			key := c.stamp([]byte{prefix, kindPending})
+			key := c.stamp([]byte{prefix, tagPending})
 			c.batch.Set(key, encode(p))
 			c.due = append(c.due, due{p.actionQueue(), key})
 		}
@@ -268,7 +268,7 @@ func (c *commit) apply() {
 	if c.batch.Len() == 0 {
 		return
 	}
-	c.batch.Set([]byte{prefix, kindLast}, binary.BigEndian.AppendUint32(nil, c.e.sequence))
+	c.batch.Set([]byte{prefix, tagLast}, binary.BigEndian.AppendUint32(nil, c.e.sequence))
 	c.e.shard.Batch.Append(&c.batch)
 	for _, d := range c.due {
 		c.e.actionQueues.add(d.actionQueue, d.key)
@@ -329,7 +329,7 @@ func (e *Engine) remove(ids []ID) error {
 			continue
 		}
 		gone[id] = true
-		c.batch.Delete(id.key(kindAlarm))
+		c.batch.Delete(id.key(tagAlarm))
 		c.note(id, a.Deleted(c.now))
 	}
 	if len(gone) == 0 && len(ids) > 0 {

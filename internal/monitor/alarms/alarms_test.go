@@ -364,8 +364,8 @@ func TestHistoryPages(t *testing.T) {
 		t.Fatal(err)
 	}
 	left := 0
-	for _, kind := range []byte{kindHistory, kindIndex} {
-		err := store.Each(w.store, keyspace.Prefix([]byte{prefix, kind}), func([]byte, []byte) error { left++; return nil })
+	for _, tag := range []byte{tagHistory, tagIndex} {
+		err := store.Each(w.store, keyspace.Prefix([]byte{prefix, tag}), func([]byte, []byte) error { left++; return nil })
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -130,8 +130,8 @@ const stampSize = 8 + 4
 
 // prune removes expired items from the history of a scope, more than are added.
 func (c *commit) prune(o metrics.Scope) {
-	low := scopeKey(kindHistory, o)
-	high := appendMillis(scopeKey(kindHistory, o), c.now.Add(-keepHistory))
+	low := scopeKey(tagHistory, o)
+	high := appendMillis(scopeKey(tagHistory, o), c.now.Add(-keepHistory))
 	it, err := c.e.reader.Iter(low, high)
 	if err != nil {
 		return // the next write fails as well
@@ -140,7 +140,7 @@ func (c *commit) prune(o metrics.Scope) {
 		var item alarm.Item
 		if decode(it.Value(), &item) == nil {
 			id := ID{o.Account, o.Region, item.Name}
-			c.batch.Delete(append(id.key(kindIndex), it.Key()[len(it.Key())-stampSize:]...))
+			c.batch.Delete(append(id.key(tagIndex), it.Key()[len(it.Key())-stampSize:]...))
 		}
 		c.batch.Delete(it.Key())
 	}

@@ -33,10 +33,10 @@ const maxLooked = 5000
 // a next.
 func (e *Engine) History(q HistoryQuery) (items []alarm.Item, next []byte, err error) {
 	defer e.shard.AwaitReads()
-	all := scopeKey(kindHistory, q.Scope)
+	all := scopeKey(tagHistory, q.Scope)
 	space := all
 	if q.Name != "" {
-		space = ID{q.Account, q.Region, q.Name}.key(kindIndex)
+		space = ID{q.Account, q.Region, q.Name}.key(tagIndex)
 	}
 	oldest := e.now().Add(-keepHistory)
 	if q.From.Before(oldest) {

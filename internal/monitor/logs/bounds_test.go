@@ -140,8 +140,8 @@ func TestQuietStream(t *testing.T) {
 	// Its events go with it, past all the hours of the other.
 	check(t, l.DeleteStream(group, "quiet"))
 	l.kernel.AwaitIdle()
-	same(t, "events left", 5000, kept(t, l, kindEvent))
-	same(t, "index left", 5000, kept(t, l, kindIndex))
+	same(t, "events left", 5000, kept(t, l, tagEvent))
+	same(t, "index left", 5000, kept(t, l, tagIndex))
 }
 
 // A search reads a bounded number of bytes in one call.

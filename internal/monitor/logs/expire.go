@@ -16,7 +16,7 @@ func dueOf(h, days uint64) uint64 { return h + 1 + days*24 }
 func (l *Logs) schedule(b *mutation.Batch, group uint64, t *totals, from uint64) error {
 	due := uint64(0)
 	if t.retention > 0 {
-		err := l.each(key(kindBucket, group, from), key(kindBucket, group+1), func(k, _ []byte) error {
+		err := l.each(key(tagBucket, group, from), key(tagBucket, group+1), func(k, _ []byte) error {
 			due = dueOf(number(k, 1), t.retention)
 			return store.ErrStop
 		})
@@ -30,10 +30,10 @@ func (l *Logs) schedule(b *mutation.Batch, group uint64, t *totals, from uint64)
 
 func (l *Logs) moveDue(b *mutation.Batch, group uint64, t *totals, due uint64) {
 	if t.due != 0 {
-		b.Delete(key(kindDue, t.due, group))
+		b.Delete(key(tagDue, t.due, group))
 	}
 	if t.due = due; due != 0 {
-		b.Set(key(kindDue, due, group), nil)
+		b.Set(key(tagDue, due, group), nil)
 		if l.due == 0 || due < l.due {
 			l.due = due
 		}
@@ -42,7 +42,7 @@ func (l *Logs) moveDue(b *mutation.Batch, group uint64, t *totals, due uint64) {
 
 // earliest is the hour of the next expiry; 0: there is none.
 func (l *Logs) earliest() (due uint64, err error) {
-	err = l.each(key(kindDue), behind(key(kindDue)), func(k, _ []byte) error {
+	err = l.each(key(tagDue), behind(key(tagDue)), func(k, _ []byte) error {
 		due = number(k, 0)
 		return store.ErrStop
 	})
@@ -72,7 +72,7 @@ func (l *Logs) Tick(at int64) {
 
 func (l *Logs) expire(now uint64) error {
 	var all [][]byte
-	err := l.each(key(kindDue), key(kindDue, now+1), func(k, _ []byte) error {
+	err := l.each(key(tagDue), key(tagDue, now+1), func(k, _ []byte) error {
 		if all = append(all, bytes.Clone(k)); len(all) == expireGroups {
 			return store.ErrStop
 		}
@@ -120,27 +120,27 @@ func (l *Logs) expireGroup(group, now uint64) error {
 // from which on there may be others.
 func (l *Logs) drop(b *mutation.Batch, group uint64, t *totals, from, to uint64) (rest uint64, err error) {
 	buckets := 0
-	err = l.each(key(kindBucket, group, from), key(kindBucket, group, to), func(k, v []byte) error {
+	err = l.each(key(tagBucket, group, from), key(tagBucket, group, to), func(k, v []byte) error {
 		if buckets++; buckets > expireBuckets {
 			to = number(k, 1)
 			return store.ErrStop
 		}
 		t.sub(decodeBucket(v))
-		b.Delete(key(kindOldest, number(k, 1), group))
+		b.Delete(key(tagOldest, number(k, 1), group))
 		return nil
 	})
 	if err != nil {
 		return from, err
 	}
-	b.DeleteRange(key(kindEvent, group, from*hour), key(kindEvent, group, to*hour))
-	b.DeleteRange(key(kindIndex, group, from), key(kindIndex, group, to))
-	b.DeleteRange(key(kindBucket, group, from), key(kindBucket, group, to))
+	b.DeleteRange(key(tagEvent, group, from*hour), key(tagEvent, group, to*hour))
+	b.DeleteRange(key(tagIndex, group, from), key(tagIndex, group, to))
+	b.DeleteRange(key(tagBucket, group, from), key(tagBucket, group, to))
 	return to, nil
 }
 
 // writeTotals writes the totals of a group, and updates the count of bytes.
 func (l *Logs) writeTotals(b *mutation.Batch, group uint64, before, t totals) {
-	b.Set(key(kindTotals, group), t.encode())
+	b.Set(key(tagTotals, group), t.encode())
 	l.disk.Add(t.disk() - before.disk())
 }
 
@@ -174,7 +174,7 @@ func (l *Logs) trim() {
 
 // oldest finds the oldest bucket of all groups.
 func (l *Logs) oldest() (h, group uint64, ok bool, err error) {
-	err = l.each(key(kindOldest), behind(key(kindOldest)), func(k, _ []byte) error {
+	err = l.each(key(tagOldest), behind(key(tagOldest)), func(k, _ []byte) error {
 		h, group, ok = number(k, 0), number(k, 1), true
 		return store.ErrStop
 	})
@@ -189,14 +189,14 @@ func (l *Logs) trimOldest(target int64) (more bool, err error) {
 	}
 	t, err := l.totals(group)
 	if errors.Is(err, ErrNoGroup) {
-		l.shard.Batch.Delete(key(kindOldest, h, group))
+		l.shard.Batch.Delete(key(tagOldest, h, group))
 		return true, nil
 	}
 	if err != nil {
 		return false, err
 	}
 	before := t
-	v, _, err := l.reader.Get(nil, key(kindBucket, group, h))
+	v, _, err := l.reader.Get(nil, key(tagBucket, group, h))
 	if err != nil {
 		return false, err
 	}
@@ -210,7 +210,7 @@ func (l *Logs) trimOldest(target int64) (more bool, err error) {
 	} else {
 		var gone bucket
 		end := position{}
-		err := l.each(key(kindEvent, group, h*hour), key(kindEvent, group, (h+1)*hour), func(k, v []byte) error {
+		err := l.each(key(tagEvent, group, h*hour), key(tagEvent, group, (h+1)*hour), func(k, v []byte) error {
 			e, _ := decodeStored(v)
 			p := position{number(k, 1), number(k, 2)}
 			b.SingleDelete(indexKey(group, e.stream, p))
@@ -224,13 +224,13 @@ func (l *Logs) trimOldest(target int64) (more bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		b.DeleteRange(key(kindEvent, group, h*hour), eventKey(group, end))
+		b.DeleteRange(key(tagEvent, group, h*hour), eventKey(group, end))
 		held.sub(gone)
-		b.Set(key(kindBucket, group, h), held.encode())
+		b.Set(key(tagBucket, group, h), held.encode())
 		t.sub(gone)
 	}
 	if t.bucket == before.bucket { // the bucket has no removable events
-		b.Delete(key(kindOldest, h, group))
+		b.Delete(key(tagOldest, h, group))
 	}
 	l.writeTotals(&b, group, before, t)
 	l.apply(&b)

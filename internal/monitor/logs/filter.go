@@ -139,7 +139,7 @@ func (f *filtering) name(stream uint64) (string, error) {
 	if ok {
 		return name, nil
 	}
-	v, _, err := f.logs.reader.Get(nil, key(kindName, f.group, stream))
+	v, _, err := f.logs.reader.Get(nil, key(tagName, f.group, stream))
 	if err != nil {
 		return "", err
 	}

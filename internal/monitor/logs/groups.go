@@ -56,7 +56,7 @@ func (l *Logs) createGroup(n NewGroup) error {
 	var b mutation.Batch
 	g := groupRecord{id: id, created: int64(l.now()), details: encodeDetails(details{n.Class, n.Protected, n.Tags})}
 	b.Set(k, g.encode())
-	b.Set(key(kindTotals, id), totals{}.encode())
+	b.Set(key(tagTotals, id), totals{}.encode())
 	l.apply(&b)
 	return nil
 }
@@ -91,20 +91,20 @@ func (l *Logs) deleteGroup(group arn.ARN) error {
 		return err
 	}
 	var b mutation.Batch
-	err = l.each(key(kindBucket, g.id), key(kindBucket, g.id+1), func(k, _ []byte) error {
-		b.Delete(key(kindOldest, number(k, 1), g.id))
+	err = l.each(key(tagBucket, g.id), key(tagBucket, g.id+1), func(k, _ []byte) error {
+		b.Delete(key(tagOldest, number(k, 1), g.id))
 		return nil
 	})
 	if err != nil {
 		return err
 	}
 	b.Delete(groupKey(group))
-	b.Delete(key(kindTotals, g.id))
+	b.Delete(key(tagTotals, g.id))
 	if t.due != 0 {
-		b.Delete(key(kindDue, t.due, g.id))
+		b.Delete(key(tagDue, t.due, g.id))
 	}
-	for _, kind := range []byte{kindStream, kindName, kindLatest, kindEvent, kindIndex, kindBucket, kindDeleted} {
-		b.DeleteRange(key(kind, g.id), key(kind, g.id+1))
+	for _, tag := range []byte{tagStream, tagName, tagLatest, tagEvent, tagIndex, tagBucket, tagDeleted} {
+		b.DeleteRange(key(tag, g.id), key(tag, g.id+1))
 	}
 	l.disk.Add(-t.disk())
 	l.apply(&b)
@@ -199,7 +199,7 @@ func (l *Logs) retain(group, days uint64) error {
 	if err := l.schedule(&b, group, &t, 0); err != nil {
 		return err
 	}
-	b.Set(key(kindTotals, group), t.encode())
+	b.Set(key(tagTotals, group), t.encode())
 	l.apply(&b)
 	return nil
 }

@@ -9,30 +9,30 @@ import (
 	"godwit.dev/godwit/internal/keyspace"
 )
 
-// Kinds of keys, after keyspace.LogSpace. Numbers are big-endian, so that keys are in their
+// Tags of keys, after keyspace.LogSpace. Numbers are big-endian, so that keys are in their
 // order; group and stream are ids, which are never reused.
 const (
-	kindSequence = keyspace.LogSequence    // → the upper bound of used ids and sequences
-	kindClock    = keyspace.LogClock       // → the time of the latest commit, epoch milliseconds; by earlier versions
-	kindGroup    = keyspace.LogGroups      // account 0 region 0 name → groupRecord
-	kindTotals   = keyspace.LogTotals      // group → totals
-	kindStream   = keyspace.LogStreams     // group name → streamRecord
-	kindName     = keyspace.LogStreamNames // group stream → the stream's name
-	kindLatest   = keyspace.LogLatest      // group time stream → the stream's name, by the time of its last event
-	kindEvent    = keyspace.LogEvents      // group time sequence → stream, ingestion, message
-	kindIndex    = keyspace.LogIndex       // group hour stream time sequence → nothing
-	kindBucket   = keyspace.LogBuckets     // group hour → bucket
-	kindOldest   = keyspace.LogOldest      // hour group → nothing, for each bucket
-	kindDue      = keyspace.LogExpiries    // hour group → nothing: when its next events expire
-	kindDeleted  = keyspace.LogDeleted     // group stream → nothing: its events are yet to be removed
+	tagSequence = keyspace.LogSequence    // → the upper bound of used ids and sequences
+	tagClock    = keyspace.LogClock       // → the time of the latest commit, epoch milliseconds; by earlier versions
+	tagGroup    = keyspace.LogGroups      // account 0 region 0 name → groupRecord
+	tagTotals   = keyspace.LogTotals      // group → totals
+	tagStream   = keyspace.LogStreams     // group name → streamRecord
+	tagName     = keyspace.LogStreamNames // group stream → the stream's name
+	tagLatest   = keyspace.LogLatest      // group time stream → the stream's name, by the time of its last event
+	tagEvent    = keyspace.LogEvents      // group time sequence → stream, ingestion, message
+	tagIndex    = keyspace.LogIndex       // group hour stream time sequence → nothing
+	tagBucket   = keyspace.LogBuckets     // group hour → bucket
+	tagOldest   = keyspace.LogOldest      // hour group → nothing, for each bucket
+	tagDue      = keyspace.LogExpiries    // hour group → nothing: when its next events expire
+	tagDeleted  = keyspace.LogDeleted     // group stream → nothing: its events are yet to be removed
 )
 
 // hour is the width of a bucket, in milliseconds: its events expire together.
 const hour = 3_600_000
 
-func key(kind byte, numbers ...uint64) []byte {
+func key(tag byte, numbers ...uint64) []byte {
 	k := make([]byte, 0, 2+8*len(numbers)+16)
-	k = append(k, keyspace.LogSpace, kind)
+	k = append(k, keyspace.LogSpace, tag)
 	for _, n := range numbers {
 		k = binary.BigEndian.AppendUint64(k, n)
 	}
@@ -42,7 +42,7 @@ func key(kind byte, numbers ...uint64) []byte {
 // number is the nth number of a key.
 func number(k []byte, n int) uint64 { return binary.BigEndian.Uint64(k[2+8*n:]) }
 
-func streamKey(group uint64, name string) []byte { return append(key(kindStream, group), name...) }
+func streamKey(group uint64, name string) []byte { return append(key(tagStream, group), name...) }
 
 func groupKey(a arn.ARN) []byte {
 	name, _ := a.LogGroupName()
@@ -50,7 +50,7 @@ func groupKey(a arn.ARN) []byte {
 }
 
 func groupPrefix(region, account string) []byte {
-	return append(key(kindGroup), account+"\x00"+region+"\x00"...)
+	return append(key(tagGroup), account+"\x00"+region+"\x00"...)
 }
 
 // groupOf decodes the name of a group in its key.
@@ -84,10 +84,10 @@ func (p position) hour() uint64 { return p.time / hour }
 
 var last = position{1<<63 - 1, 1<<64 - 1}
 
-func eventKey(group uint64, p position) []byte { return key(kindEvent, group, p.time, p.sequence) }
+func eventKey(group uint64, p position) []byte { return key(tagEvent, group, p.time, p.sequence) }
 
 func indexKey(group, stream uint64, p position) []byte {
-	return key(kindIndex, group, p.hour(), stream, p.time, p.sequence)
+	return key(tagIndex, group, p.hour(), stream, p.time, p.sequence)
 }
 
 // groupRecord is the record of a group by name.
@@ -121,7 +121,7 @@ func decodeGroup(v []byte) (g groupRecord, ok bool) {
 // group does.
 type totals struct {
 	retention uint64 // days; 0: for ever
-	due       uint64 // the hour of the group's kindDue; 0: none
+	due       uint64 // the hour of the group's tagDue; 0: none
 	bucket
 }
 

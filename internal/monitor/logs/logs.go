@@ -60,16 +60,16 @@ func (l *Logs) Load() error {
 }
 
 func (l *Logs) load() (err error) {
-	if l.ceiling, err = l.number(key(kindSequence)); err != nil {
+	if l.ceiling, err = l.number(key(tagSequence)); err != nil {
 		return err
 	}
 	l.sequence = l.ceiling
-	latest, err := l.number(key(kindClock)) // by versions whose stream did not have it
+	latest, err := l.number(key(tagClock)) // by versions whose stream did not have it
 	if err != nil {
 		return err
 	}
 	l.shard.Meta.Now = max(l.shard.Meta.Now, int64(latest))
-	err = l.each(key(kindTotals), behind(key(kindTotals)), func(_, v []byte) error {
+	err = l.each(key(tagTotals), behind(key(tagTotals)), func(_, v []byte) error {
 		t, _ := decodeTotals(v)
 		l.disk.Add(t.disk())
 		return nil
@@ -130,7 +130,7 @@ func (l *Logs) take(n int) (first uint64) {
 	l.sequence += uint64(n)
 	if l.sequence > l.ceiling {
 		l.ceiling = l.sequence + reserveMany
-		l.shard.Batch.Set(key(kindSequence), numbers(l.ceiling))
+		l.shard.Batch.Set(key(tagSequence), numbers(l.ceiling))
 	}
 	return first
 }
@@ -150,7 +150,7 @@ func (l *Logs) find(group arn.ARN) (g groupRecord, err error) {
 
 // totals reads the totals of a group; it fails with ResourceNotFound.
 func (l *Logs) totals(group uint64) (t totals, err error) {
-	v, _, err := l.reader.Get(nil, key(kindTotals, group))
+	v, _, err := l.reader.Get(nil, key(tagTotals, group))
 	if err != nil {
 		return t, err
 	}

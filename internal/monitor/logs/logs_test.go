@@ -342,10 +342,10 @@ func TestPutRejects(t *testing.T) {
 	}
 }
 
-// kept counts the keys of a kind.
-func kept(t testing.TB, l *Logs, kind byte) (n int) {
+// kept counts the keys under a tag.
+func kept(t testing.TB, l *Logs, tag byte) (n int) {
 	t.Helper()
-	check(t, l.each(key(kind), behind(key(kind)), func(_, _ []byte) error {
+	check(t, l.each(key(tag), behind(key(tag)), func(_, _ []byte) error {
 		n++
 		return nil
 	}))
@@ -377,8 +377,8 @@ func TestMaxBytes(t *testing.T) {
 				t.Fatalf("%d bytes after %d batches", n, i+1)
 			}
 		}
-		same(t, "index and events", kept(t, l, kindEvent), kept(t, l, kindIndex))
-		if n := kept(t, l, kindEvent); n < 1000 || n > 2000 {
+		same(t, "index and events", kept(t, l, tagEvent), kept(t, l, tagIndex))
+		if n := kept(t, l, tagEvent); n < 1000 || n > 2000 {
 			t.Errorf("%d events are kept", n)
 		}
 		if span > 0 { // the latest are there, in both groups
@@ -532,8 +532,8 @@ func TestStreamsAndGroups(t *testing.T) {
 	if _, err := l.find(group); !errors.Is(err, ErrNoGroup) {
 		t.Error(err)
 	}
-	for _, kind := range []byte{kindEvent, kindIndex, kindStream, kindName, kindOldest, kindLatest, kindBucket, kindDeleted, kindDue} {
-		same(t, "left of the group under "+string(kind), 0, kept(t, l, kind))
+	for _, tag := range []byte{tagEvent, tagIndex, tagStream, tagName, tagOldest, tagLatest, tagBucket, tagDeleted, tagDue} {
+		same(t, "left of the group under "+string(tag), 0, kept(t, l, tag))
 	}
 	same(t, "bytes", int64(0), l.DiskBytes())
 	with(t, l, "a")

@@ -89,8 +89,8 @@ func (l *Logs) put(group uint64, stream string, events []Event, own bool) (r Rej
 	}
 	first, latest := uint64(events[0].Time), uint64(events[len(events)-1].Time)
 	if s.ingested == 0 || latest > s.last {
-		b.SingleDelete(key(kindLatest, group, s.last, s.id))
-		b.Set(key(kindLatest, group, max(latest, s.last), s.id), []byte(stream))
+		b.SingleDelete(key(tagLatest, group, s.last, s.id))
+		b.Set(key(tagLatest, group, max(latest, s.last), s.id), []byte(stream))
 		s.last = max(latest, s.last)
 	}
 	if s.ingested == 0 || first < s.first {
@@ -113,15 +113,15 @@ func (l *Logs) put(group uint64, stream string, events []Event, own bool) (r Rej
 
 // fill adds to the size of a bucket.
 func (l *Logs) fill(b *mutation.Batch, group, h uint64, more bucket) error {
-	v, ok, err := l.reader.Get(nil, key(kindBucket, group, h))
+	v, ok, err := l.reader.Get(nil, key(tagBucket, group, h))
 	if err != nil {
 		return err
 	}
 	held := decodeBucket(v)
 	held.add(more)
-	b.Set(key(kindBucket, group, h), held.encode())
+	b.Set(key(tagBucket, group, h), held.encode())
 	if !ok {
-		b.Set(key(kindOldest, h, group), nil)
+		b.Set(key(tagOldest, h, group), nil)
 	}
 	return nil
 }

@@ -211,7 +211,7 @@ func (l *Logs) index(group, stream uint64, at, high position, limit int) (places
 	if !at.less(high) {
 		return nil, at, true, nil
 	}
-	it, err := l.reader.Iter(indexKey(group, stream, at), key(kindIndex, group, high.hour()+1))
+	it, err := l.reader.Iter(indexKey(group, stream, at), key(tagIndex, group, high.hour()+1))
 	if err != nil {
 		return nil, at, false, err
 	}
@@ -240,7 +240,7 @@ func (l *Logs) index(group, stream uint64, at, high position, limit int) (places
 			reached, done = position{time: h * hour}, false
 			break
 		}
-		ok = it.Seek(key(kindIndex, group, h, stream))
+		ok = it.Seek(key(tagIndex, group, h, stream))
 	}
 	return places, reached, done, it.Close()
 }
@@ -248,7 +248,7 @@ func (l *Logs) index(group, stream uint64, at, high position, limit int) (places
 // indexDown finds the last up to limit events of a stream in [low, at).
 func (l *Logs) indexDown(group, stream uint64, low, at position, limit int) (places []position, reached position, done bool, err error) {
 	reached = at
-	lower, upper := key(kindIndex, group, low.hour()), indexKey(group, stream, at)
+	lower, upper := key(tagIndex, group, low.hour()), indexKey(group, stream, at)
 	for hops := 0; hops <= maxHops; hops++ {
 		if !low.less(reached) {
 			return places, reached, true, nil
@@ -270,9 +270,9 @@ func (l *Logs) indexDown(group, stream uint64, low, at position, limit int) (pla
 				places, reached = append(places, p), p
 				return nil
 			case whose > stream:
-				next = key(kindIndex, group, h, stream+1)
+				next = key(tagIndex, group, h, stream+1)
 			default:
-				next = key(kindIndex, group, h)
+				next = key(tagIndex, group, h)
 			}
 			reached = position{time: (h + 1) * hour}
 			if whose < stream {

@@ -29,16 +29,16 @@ func TestRetention(t *testing.T) {
 	if _, err := c.Advance(t.Context(), time.Hour); err != nil {
 		t.Fatal(err)
 	}
-	same(t, "events kept", 8, kept(t, l, kindEvent)) // one more day has gone by
-	same(t, "index kept", 8, kept(t, l, kindIndex))
-	same(t, "buckets kept", 4, kept(t, l, kindBucket))
-	same(t, "marks kept", 4, kept(t, l, kindOldest))
+	same(t, "events kept", 8, kept(t, l, tagEvent)) // one more day has gone by
+	same(t, "index kept", 8, kept(t, l, tagIndex))
+	same(t, "buckets kept", 4, kept(t, l, tagBucket))
+	same(t, "marks kept", 4, kept(t, l, tagOldest))
 	r, err := c.Advance(t.Context(), 30*day)
 	check(t, err)
 	if r.Ran == 0 || r.Ran > 10 || !r.Next.IsZero() {
 		t.Errorf("%d timers ran, the next is due %s", r.Ran, r.Next)
 	}
-	same(t, "kept", [5]int{}, [5]int{kept(t, l, kindEvent), kept(t, l, kindIndex), kept(t, l, kindBucket), kept(t, l, kindOldest), kept(t, l, kindDue)})
+	same(t, "kept", [5]int{}, [5]int{kept(t, l, tagEvent), kept(t, l, tagIndex), kept(t, l, tagBucket), kept(t, l, tagOldest), kept(t, l, tagDue)})
 	same(t, "bytes", int64(0), l.disk.Load())
 
 	_, err = l.Put(group, "s", []Event{{c.Now().UnixMilli(), "late"}})
@@ -47,7 +47,7 @@ func TestRetention(t *testing.T) {
 	check(t, l.Retain(group, 0))
 	_, err = c.Advance(t.Context(), 5*day)
 	check(t, err)
-	same(t, "without a retention nothing goes", 1, kept(t, l, kindEvent))
+	same(t, "without a retention nothing goes", 1, kept(t, l, tagEvent))
 	check(t, l.Retain(group, 30))
 	check(t, l.kernel.Close())
 	later := clock.NewVirtual(c.Now().Add(40 * day))
@@ -55,7 +55,7 @@ func TestRetention(t *testing.T) {
 	check(t, err)
 	_, err = later.Advance(t.Context(), 0)
 	check(t, err)
-	same(t, "gone after the start", 0, kept(t, l, kindEvent))
+	same(t, "gone after the start", 0, kept(t, l, tagEvent))
 	check(t, l.kernel.Close())
 }
 
@@ -74,7 +74,7 @@ func TestRetentionOfTwoGroups(t *testing.T) {
 		check(t, err)
 	}
 	for days, want := range []int{2, 1, 1, 1, 1, 1, 1, 0} {
-		same(t, fmt.Sprintf("after %d days", days), want, kept(t, l, kindEvent))
+		same(t, fmt.Sprintf("after %d days", days), want, kept(t, l, tagEvent))
 		_, err := c.Advance(t.Context(), 25*time.Hour)
 		check(t, err)
 	}
@@ -103,7 +103,7 @@ func TestRetentionOfOlderEvents(t *testing.T) {
 	_, err = c.Advance(t.Context(), day+2*time.Hour)
 	check(t, err)
 	same(t, "within the retention", []string{"new"}, filter(FilterQuery{}))
-	same(t, "events kept", 1, kept(t, l, kindEvent))
+	same(t, "events kept", 1, kept(t, l, tagEvent))
 	other := arn.LogGroup("us-east-1", "000000000000", "other")
 	check(t, l.CreateGroup(NewGroup{ARN: other}))
 	if _, _, err := l.Filter(FilterQuery{Group: other, Token: token, Limit: 1}); fault.KindOf(err) != fault.InvalidParameter {
@@ -127,8 +127,8 @@ func TestExpiryIsBounded(t *testing.T) {
 	st.largest.Store(0)
 	_, err := c.Advance(t.Context(), 0)
 	check(t, err)
-	same(t, "events kept", 24, kept(t, l, kindEvent))
-	same(t, "marks kept", 24, kept(t, l, kindOldest))
+	same(t, "events kept", 24, kept(t, l, tagEvent))
+	same(t, "marks kept", 24, kept(t, l, tagOldest))
 	if largest := st.largest.Load(); largest > 40*expireBuckets {
 		t.Errorf("a commit of %d bytes", largest)
 	}
@@ -138,7 +138,7 @@ func TestExpiryIsBounded(t *testing.T) {
 func TestTimeOfEarlierVersions(t *testing.T) {
 	st := memory.New()
 	var b mutation.Batch
-	b.Set(key(kindClock), numbers(uint64(at(time.Hour))))
+	b.Set(key(tagClock), numbers(uint64(at(time.Hour))))
 	check(t, st.Apply(true, &b))
 	l, _ := open(t, st, nil)
 	same(t, "the latest time", began.Add(time.Hour), l.kernel.Latest())

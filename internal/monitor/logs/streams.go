@@ -54,8 +54,8 @@ func (l *Logs) createStream(group uint64, name string) error {
 func (l *Logs) addStream(b *mutation.Batch, group uint64, name string) streamRecord {
 	s := streamRecord{id: l.take(1), created: l.now()}
 	b.Set(streamKey(group, name), s.encode())
-	b.Set(key(kindName, group, s.id), []byte(name))
-	b.Set(key(kindLatest, group, s.last, s.id), []byte(name))
+	b.Set(key(tagName, group, s.id), []byte(name))
+	b.Set(key(tagLatest, group, s.last, s.id), []byte(name))
 	return s
 }
 
@@ -80,9 +80,9 @@ func (l *Logs) deleteStream(group uint64, name string) error {
 	}
 	var b mutation.Batch
 	b.Delete(streamKey(group, name))
-	b.Delete(key(kindName, group, s.id))
-	b.SingleDelete(key(kindLatest, group, s.last, s.id))
-	b.Set(key(kindDeleted, group, s.id), nil)
+	b.Delete(key(tagName, group, s.id))
+	b.SingleDelete(key(tagLatest, group, s.last, s.id))
+	b.Set(key(tagDeleted, group, s.id), nil)
 	l.apply(&b)
 	l.sweep()
 	return nil
@@ -103,9 +103,9 @@ func (l *Logs) Streams(group arn.ARN, o StreamOrder, p Page) (found []Stream, ne
 	if err != nil {
 		return nil, "", err
 	}
-	base := key(kindStream, g.id)
+	base := key(tagStream, g.id)
 	if o.ByLast {
-		base = key(kindLatest, g.id)
+		base = key(tagLatest, g.id)
 	}
 	low := append(bytes.Clone(base), o.Prefix...)
 	high := behind(low)
@@ -215,7 +215,7 @@ type deletedStream struct {
 // left.
 func (l *Logs) sweepNext(s *deletedStream) (more bool, err error) {
 	if s.id == 0 {
-		err := l.each(key(kindDeleted), behind(key(kindDeleted)), func(k, _ []byte) error {
+		err := l.each(key(tagDeleted), behind(key(tagDeleted)), func(k, _ []byte) error {
 			*s = deletedStream{group: number(k, 0), id: number(k, 1)}
 			return store.ErrStop
 		})
@@ -252,19 +252,19 @@ func (l *Logs) sweepNext(s *deletedStream) (more bool, err error) {
 	}
 	before := t
 	for h, n := range gone {
-		v, _, err := l.reader.Get(nil, key(kindBucket, s.group, h))
+		v, _, err := l.reader.Get(nil, key(tagBucket, s.group, h))
 		if err != nil {
 			return false, err
 		}
 		held := decodeBucket(v)
 		held.sub(n)
-		b.Set(key(kindBucket, s.group, h), held.encode())
+		b.Set(key(tagBucket, s.group, h), held.encode())
 		t.sub(n)
 	}
 	l.writeTotals(&b, s.group, before, t)
 	s.at = reached
 	if done {
-		b.Delete(key(kindDeleted, s.group, s.id))
+		b.Delete(key(tagDeleted, s.group, s.id))
 		*s = deletedStream{}
 	}
 	l.apply(&b)

@@ -133,5 +133,5 @@ func (s *Store) unlist(now int64) error {
 	if err := s.dropSteady(now); err != nil {
 		return err
 	}
-	return s.drop(kindSeries, func(value []byte) bool { return seenIn(value) < now-Retention })
+	return s.drop(tagSeries, func(value []byte) bool { return seenIn(value) < now-Retention })
 }

@@ -34,8 +34,8 @@ func TestDamagedPoints(t *testing.T) {
 		t.Fatal(err)
 	}
 	var b mutation.Batch
-	for _, kind := range []byte{kindPoints, kindSecond} {
-		for key := range storetest.Range(t, st, []byte{prefix, kind}, []byte{prefix, kind + 1}) {
+	for _, tag := range []byte{tagPoints, tagSecond} {
+		for key := range storetest.Range(t, st, []byte{prefix, tag}, []byte{prefix, tag + 1}) {
 			b.Set(key, []byte("garbage"))
 			break // the oldest
 		}
@@ -79,7 +79,7 @@ func TestDamageIsLoggedWithoutLocks(t *testing.T) {
 		t.Fatal(err)
 	}
 	var b mutation.Batch
-	for key := range storetest.Range(t, st, []byte{prefix, kindPoints}, []byte{prefix, kindPoints + 1}) {
+	for key := range storetest.Range(t, st, []byte{prefix, tagPoints}, []byte{prefix, tagPoints + 1}) {
 		b.Set(key, []byte("garbage"))
 	}
 	if b.Len() != 1 {

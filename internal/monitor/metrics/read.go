@@ -314,7 +314,7 @@ func (s *Store) storedUnits(m Metric) (units []string, err error) {
 
 // Scopes are the scopes of metrics, in order. Each costs a seek.
 func (s *Store) Scopes() (scopes []Scope, err error) {
-	low, high := []byte{prefix, kindSeries}, []byte{prefix, kindSeries + 1}
+	low, high := []byte{prefix, tagSeries}, []byte{prefix, tagSeries + 1}
 	for {
 		it, err := s.reader.Iter(low, high)
 		if err != nil {

@@ -15,7 +15,7 @@ const (
 )
 
 func secondPrefix(bucket int64) []byte {
-	return binary.BigEndian.AppendUint32([]byte{prefix, kindSecond}, uint32(bucket))
+	return binary.BigEndian.AppendUint32([]byte{prefix, tagSecond}, uint32(bucket))
 }
 
 // secondKey is the key of the point of a series and a second.

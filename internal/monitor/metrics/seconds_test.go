@@ -103,7 +103,7 @@ func TestSecondsGo(t *testing.T) {
 	s := open(t, st, c)
 	m := Metric{scope, "n", "m", ""}
 	kept := func() (n int) {
-		it, err := st.Iter([]byte{prefix, kindSecond}, []byte{prefix, kindSecond + 1})
+		it, err := st.Iter([]byte{prefix, tagSecond}, []byte{prefix, tagSecond + 1})
 		if err != nil {
 			t.Fatal(err)
 		}

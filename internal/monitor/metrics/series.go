@@ -60,14 +60,14 @@ const (
 
 // The keys of this package: the prefix of all, and what follows it.
 const (
-	prefix     = keyspace.MetricSpace
-	kindPoints = keyspace.MetricPoints  // resolution, bucket, series, time → Set
-	kindSecond = keyspace.MetricSeconds // bucket, series, second → Set
-	kindSeries = keyspace.MetricSeries  // name of the series → the minute it was last seen in
-	kindFloor  = keyspace.MetricFloors  // resolution → the minute before which points are in the next
-	kindOpen   = keyspace.MetricOpen    // resource → the steady sample in progress, with its first minute
-	kindClosed = keyspace.MetricClosed  // resource, first minute → the ended steady sample, with its last minute
-	kindLatest = keyspace.MetricLatest  // minute of the last write, latest minute ever written, and the former in milliseconds
+	prefix    = keyspace.MetricSpace
+	tagPoints = keyspace.MetricPoints  // resolution, bucket, series, time → Set
+	tagSecond = keyspace.MetricSeconds // bucket, series, second → Set
+	tagSeries = keyspace.MetricSeries  // name of the series → the minute it was last seen in
+	tagFloor  = keyspace.MetricFloors  // resolution → the minute before which points are in the next
+	tagOpen   = keyspace.MetricOpen    // resource → the steady sample in progress, with its first minute
+	tagClosed = keyspace.MetricClosed  // resource, first minute → the ended steady sample, with its last minute
+	tagLatest = keyspace.MetricLatest  // minute of the last write, latest minute ever written, and the former in milliseconds
 )
 
 // seriesKey is the key of a series in the list, in the order of account, region, namespace,
@@ -86,7 +86,7 @@ func metricKey(m *Metric) []byte {
 // namePrefix is the prefix of the keys of all series of a scope, a namespace or a metric's
 // name, as far as they are given.
 func namePrefix(o Scope, rest ...string) []byte {
-	k := append(make([]byte, 0, 128), prefix, kindSeries)
+	k := append(make([]byte, 0, 128), prefix, tagSeries)
 	for _, part := range append([]string{o.Account, o.Region}, rest...) {
 		k = append(append(k, part...), between)
 	}
@@ -141,7 +141,7 @@ var resolutions = [...]resolution{
 // Retention is how long points are kept, in minutes.
 const Retention = 455 * day
 
-func pointPrefix(res byte) []byte { return []byte{prefix, kindPoints, res} }
+func pointPrefix(res byte) []byte { return []byte{prefix, tagPoints, res} }
 
 func bucketPrefix(res byte, bucket int64) []byte {
 	return binary.BigEndian.AppendUint32(pointPrefix(res), uint32(bucket))
@@ -165,7 +165,7 @@ func splitPoint(key []byte) (bucket int64, series id, minute int64, ok bool) {
 	return int64(binary.BigEndian.Uint32(key[3:])), series, int64(binary.BigEndian.Uint32(key[23:])), true
 }
 
-var latestKey = []byte{prefix, kindLatest}
+var latestKey = []byte{prefix, tagLatest}
 
 const minuteMillis = 60_000
 
@@ -189,4 +189,4 @@ func decodeLatest(v []byte) (at, furthest int64, ok bool) {
 	return at, furthest, true
 }
 
-func floorKey(res byte) []byte { return []byte{prefix, kindFloor, res} }
+func floorKey(res byte) []byte { return []byte{prefix, tagFloor, res} }

@@ -130,8 +130,8 @@ type Steady struct {
 	Sample                string // encoded by Encode
 }
 
-func (r *Steady) key(kind byte) []byte {
-	k := append(make([]byte, 0, 96), prefix, kind)
+func (r *Steady) key(tag byte) []byte {
+	k := append(make([]byte, 0, 96), prefix, tag)
 	for _, part := range [...]string{r.Account, r.Region, r.Namespace, r.Dimensions} {
 		k = append(append(k, part...), between)
 	}
@@ -150,7 +150,7 @@ func (s *Store) BeginSteady(r *Steady, list bool) {
 	s.guard.Lock(&s.steady.mu)
 	defer s.guard.Unlock(&s.steady.mu)
 	b := &s.steady.batch
-	b.Set(r.key(kindOpen), append(binary.BigEndian.AppendUint32(nil, uint32(r.From)), r.Sample...))
+	b.Set(r.key(tagOpen), append(binary.BigEndian.AppendUint32(nil, uint32(r.From)), r.Sample...))
 	if list {
 		s.listSteady(r, r.From)
 	}
@@ -162,9 +162,9 @@ func (s *Store) EndSteady(r *Steady, last int64, keep bool) {
 	s.guard.Lock(&s.steady.mu)
 	defer s.guard.Unlock(&s.steady.mu)
 	b := &s.steady.batch
-	b.Delete(r.key(kindOpen))
+	b.Delete(r.key(tagOpen))
 	if keep && last >= r.From {
-		key := binary.BigEndian.AppendUint32(r.key(kindClosed), uint32(r.From))
+		key := binary.BigEndian.AppendUint32(r.key(tagClosed), uint32(r.From))
 		b.Set(key, append(binary.BigEndian.AppendUint32(nil, uint32(last)), r.Sample...))
 		s.listSteady(r, last)
 	}
@@ -194,7 +194,7 @@ func (w *writer) steady() {
 
 // EachSteady calls f with the runs in progress, for a start.
 func (s *Store) EachSteady(f func(r *Steady)) error {
-	return store.Each(s.reader, keyspace.Prefix([]byte{prefix, kindOpen}), func(key, value []byte) error {
+	return store.Each(s.reader, keyspace.Prefix([]byte{prefix, tagOpen}), func(key, value []byte) error {
 		parts := strings.Split(string(key[2:]), string(between))
 		if len(parts) == 5 && len(value) >= 4 {
 			f(&Steady{Scope{parts[0], parts[1]}, parts[2], parts[3], int64(binary.BigEndian.Uint32(value)), string(value[4:])})
@@ -215,7 +215,7 @@ func (s *Store) stands(m *Metric, unit string) bool {
 		return false
 	}
 	r := Steady{Scope: m.Scope, Namespace: m.Namespace, Dimensions: m.Dimensions}
-	value, ok, err := s.reader.Get(nil, r.key(kindOpen))
+	value, ok, err := s.reader.Get(nil, r.key(tagOpen))
 	if !ok || err != nil || len(value) < 4 {
 		return false
 	}
@@ -260,7 +260,7 @@ func (s *Store) steadyRuns(m Metric, unit string, from, to int64) (runs []steady
 			}
 		}
 	}
-	value, ok, err := s.reader.Get(nil, r.key(kindOpen))
+	value, ok, err := s.reader.Get(nil, r.key(tagOpen))
 	if err != nil {
 		return nil, err
 	}
@@ -269,7 +269,7 @@ func (s *Store) steadyRuns(m Metric, unit string, from, to int64) (runs []steady
 			add(first, now, value[4:])
 		}
 	}
-	low := r.key(kindClosed)
+	low := r.key(tagClosed)
 	span := keyspace.Span{Lower: low, Upper: binary.BigEndian.AppendUint32(slices.Clone(low), uint32(to))}
 	err = store.EachDown(s.reader, span, func(key, value []byte) error {
 		if len(value) < 4 {
@@ -294,15 +294,15 @@ func (s *Store) inLayouts(name, unit string) bool {
 
 // dropSteady removes the runs that ended before the retention.
 func (s *Store) dropSteady(now int64) error {
-	return s.drop(kindClosed, func(value []byte) bool {
+	return s.drop(tagClosed, func(value []byte) bool {
 		return len(value) < 4 || int64(binary.BigEndian.Uint32(value)) < now-Retention
 	})
 }
 
-// drop removes the records of a kind whose value is expired, as many as fit into a batch.
-func (s *Store) drop(kind byte, expired func(value []byte) bool) error {
+// drop removes the records under a tag whose value is expired, as many as fit into a batch.
+func (s *Store) drop(tag byte, expired func(value []byte) bool) error {
 	batch := &s.home.Batch
-	return store.Each(s.reader, keyspace.Prefix([]byte{prefix, kind}), func(key, value []byte) error {
+	return store.Each(s.reader, keyspace.Prefix([]byte{prefix, tag}), func(key, value []byte) error {
 		if batch.Size() >= flushBytes {
 			return store.ErrStop
 		}

@@ -230,7 +230,7 @@ func TestAge(t *testing.T) {
 		expect(472, day, "")
 		if tick {
 			pass(40 * 24 * time.Hour)
-			it, err := s.reader.Iter([]byte{prefix, kindPoints}, []byte{prefix, kindSeries + 1})
+			it, err := s.reader.Iter([]byte{prefix, tagPoints}, []byte{prefix, tagSeries + 1})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -41,25 +41,25 @@ func GroupLane(group string) Lane {
 // Grouped reports whether the lane is a group's.
 func (l Lane) Grouped() bool { return l >= GroupLanes }
 
-// Kind is a kind of record of a queue.
-type Kind byte
+// Tag is the byte behind the incarnation in the keys of a kind of record.
+type Tag byte
 
-// The kinds of record, behind the incarnation.
+// The tags of a queue's records.
 const (
-	KindRecord  Kind = Kind(keyspace.Messages)        // lane, sequence → message
-	KindLease   Kind = Kind(keyspace.Leases)          // sequence → state
-	KindDueOf   Kind = Kind(keyspace.DueTimes)        // sequence → due time
-	KindDue     Kind = Kind(keyspace.DueMessages)     // due time, sequence → state
-	KindExpiry  Kind = Kind(keyspace.MessageExpiries) // sent time, sequence → lane; not for the main and the delayed lane, and in FIFO queues only for returned messages
-	KindBucket  Kind = Kind(keyspace.DueSeconds)      // second → number of messages due in it
-	KindHistory Kind = Kind(keyspace.Histories)       // sequence → history of attempts
-	KindGroup   Kind = Kind(keyspace.Groups)          // lane of a group that is not empty → a message at or before its first
-	KindListed  Kind = Kind(keyspace.ListedGroups)    // sequence of the first message of a group that can be received from → listing
+	TagRecord  Tag = Tag(keyspace.Messages)        // lane, sequence → message
+	TagLease   Tag = Tag(keyspace.Leases)          // sequence → state
+	TagDueOf   Tag = Tag(keyspace.DueTimes)        // sequence → due time
+	TagDue     Tag = Tag(keyspace.DueMessages)     // due time, sequence → state
+	TagExpiry  Tag = Tag(keyspace.MessageExpiries) // sent time, sequence → lane; not for the main and the delayed lane, and in FIFO queues only for returned messages
+	TagBucket  Tag = Tag(keyspace.DueSeconds)      // second → number of messages due in it
+	TagHistory Tag = Tag(keyspace.Histories)       // sequence → history of attempts
+	TagGroup   Tag = Tag(keyspace.Groups)          // lane of a group that is not empty → a message at or before its first
+	TagListed  Tag = Tag(keyspace.ListedGroups)    // sequence of the first message of a group that can be received from → listing
 	// The groups of a FIFO queue whose first message was returned, in the order of these
 	// returns: due time, turn → lane, sequence.
-	KindReturned Kind = Kind(keyspace.ReturnedGroups)
-	KindHeld     Kind = Kind(keyspace.HeldMessages) // lane, sequence → state of a returned message of a FIFO queue
-	KindTenant   Kind = Kind(keyspace.Tenants)      // lane of a tenant of a fair queue → its waiting messages, counted
+	TagReturned Tag = Tag(keyspace.ReturnedGroups)
+	TagHeld     Tag = Tag(keyspace.HeldMessages) // lane, sequence → state of a returned message of a FIFO queue
+	TagTenant   Tag = Tag(keyspace.Tenants)      // lane of a tenant of a fair queue → its waiting messages, counted
 )
 
 // Keys builds the keys of one queue. The slices that its methods return share
@@ -78,52 +78,52 @@ func NewKeys(shard uint16, inc Incarnation) Keys {
 	return k
 }
 
-func (k *Keys) kind(kind Kind) []byte {
+func (k *Keys) tag(tag Tag) []byte {
 	b := append(k.buf[:0], k.prefix[:]...)
-	return append(b, byte(kind))
+	return append(b, byte(tag))
 }
 
-func (k *Keys) sequence(kind Kind, seq uint64) []byte {
-	return binary.BigEndian.AppendUint64(k.kind(kind), seq)
+func (k *Keys) sequence(tag Tag, seq uint64) []byte {
+	return binary.BigEndian.AppendUint64(k.tag(tag), seq)
 }
 
 // Record is the key of a message.
 func (k *Keys) Record(lane Lane, seq uint64) []byte {
-	return binary.BigEndian.AppendUint64(k.sequence(KindRecord, uint64(lane)), seq)
+	return binary.BigEndian.AppendUint64(k.sequence(TagRecord, uint64(lane)), seq)
 }
 
 // Group is the key that reports that a group is not empty.
-func (k *Keys) Group(lane Lane) []byte { return k.sequence(KindGroup, uint64(lane)) }
+func (k *Keys) Group(lane Lane) []byte { return k.sequence(TagGroup, uint64(lane)) }
 
 // Tenant is the key of the counts of a tenant of a fair queue.
-func (k *Keys) Tenant(lane Lane) []byte { return k.sequence(KindTenant, uint64(lane)) }
+func (k *Keys) Tenant(lane Lane) []byte { return k.sequence(TagTenant, uint64(lane)) }
 
 // Listed is the key of a group's listing, under the sequence of its first message.
-func (k *Keys) Listed(seq uint64) []byte { return k.sequence(KindListed, seq) }
+func (k *Keys) Listed(seq uint64) []byte { return k.sequence(TagListed, seq) }
 
 // Returned is the key of a group whose first message was returned.
-func (k *Keys) Returned(due int64, turn uint64) []byte { return k.timed(KindReturned, due, turn) }
+func (k *Keys) Returned(due int64, turn uint64) []byte { return k.timed(TagReturned, due, turn) }
 
 // History is the key of a delivery's history of attempts.
-func (k *Keys) History(seq uint64) []byte { return k.sequence(KindHistory, seq) }
+func (k *Keys) History(seq uint64) []byte { return k.sequence(TagHistory, seq) }
 
 // DueOf is the key of a scheduled message's due time.
-func (k *Keys) DueOf(seq uint64) []byte { return k.sequence(KindDueOf, seq) }
+func (k *Keys) DueOf(seq uint64) []byte { return k.sequence(TagDueOf, seq) }
 
 // Due is the key of a scheduled message's state.
-func (k *Keys) Due(due int64, seq uint64) []byte { return k.timed(KindDue, due, seq) }
+func (k *Keys) Due(due int64, seq uint64) []byte { return k.timed(TagDue, due, seq) }
 
 // Lease is the key of a lease.
-func (k *Keys) Lease(seq uint64) []byte { return k.sequence(KindLease, seq) }
+func (k *Keys) Lease(seq uint64) []byte { return k.sequence(TagLease, seq) }
 
 // Expiry is the key by which a sweep finds a message that it does not find by its lane.
-func (k *Keys) Expiry(sent int64, seq uint64) []byte { return k.timed(KindExpiry, sent, seq) }
+func (k *Keys) Expiry(sent int64, seq uint64) []byte { return k.timed(TagExpiry, sent, seq) }
 
 // Bucket is the key of the number of messages due in a second.
-func (k *Keys) Bucket(second int64) []byte { return k.sequence(KindBucket, uint64(second)) }
+func (k *Keys) Bucket(second int64) []byte { return k.sequence(TagBucket, uint64(second)) }
 
-func (k *Keys) timed(kind Kind, ms int64, seq uint64) []byte {
-	b := binary.BigEndian.AppendUint64(k.kind(kind), uint64(ms))
+func (k *Keys) timed(tag Tag, ms int64, seq uint64) []byte {
+	b := binary.BigEndian.AppendUint64(k.tag(tag), uint64(ms))
 	return binary.BigEndian.AppendUint64(b, seq)
 }
 
@@ -137,12 +137,12 @@ func (k *Keys) Counters() []byte {
 // Span is a range of keys, [Lower, Upper). Its slices are its own.
 type Span = keyspace.Span
 
-// Of spans all records of a kind.
-func (k *Keys) Of(kind Kind) Span { return keyspace.Prefix(k.kind(kind)) }
+// Of spans all records under a tag.
+func (k *Keys) Of(tag Tag) Span { return keyspace.Prefix(k.tag(tag)) }
 
 // HeldState is the key of the state of a returned message of a FIFO queue.
 func (k *Keys) HeldState(lane Lane, seq uint64) []byte {
-	return binary.BigEndian.AppendUint64(k.sequence(KindHeld, uint64(lane)), seq)
+	return binary.BigEndian.AppendUint64(k.sequence(TagHeld, uint64(lane)), seq)
 }
 
 // KeyLane reads the lane from a key of Records.
@@ -153,38 +153,38 @@ func (k *Keys) All() Span { return keyspace.Prefix(k.prefix[:]) }
 
 // Lane spans the records of a lane from a sequence on.
 func (k *Keys) Lane(lane Lane, from uint64) Span {
-	return k.laneFrom(KindRecord, lane, from)
+	return k.laneFrom(TagRecord, lane, from)
 }
 
 // Held spans the states of a group's returned messages from a sequence on.
-func (k *Keys) Held(lane Lane, from uint64) Span { return k.laneFrom(KindHeld, lane, from) }
+func (k *Keys) Held(lane Lane, from uint64) Span { return k.laneFrom(TagHeld, lane, from) }
 
 // HeldFrom spans the returned messages of all groups, lane by lane, from one on.
 func (k *Keys) HeldFrom(lane Lane, from uint64) Span {
-	return Span{Lower: bytes.Clone(k.HeldState(lane, from)), Upper: k.Of(KindHeld).Upper}
+	return Span{Lower: bytes.Clone(k.HeldState(lane, from)), Upper: k.Of(TagHeld).Upper}
 }
 
 // RecordsFrom spans the messages from one on, lane by lane.
 func (k *Keys) RecordsFrom(lane Lane, from uint64) Span {
-	return Span{Lower: bytes.Clone(k.Record(lane, from)), Upper: k.Of(KindRecord).Upper}
+	return Span{Lower: bytes.Clone(k.Record(lane, from)), Upper: k.Of(TagRecord).Upper}
 }
 
-func (k *Keys) laneFrom(kind Kind, lane Lane, from uint64) Span {
-	s := keyspace.Prefix(k.sequence(kind, uint64(lane)))
+func (k *Keys) laneFrom(tag Tag, lane Lane, from uint64) Span {
+	s := keyspace.Prefix(k.sequence(tag, uint64(lane)))
 	s.Lower = binary.BigEndian.AppendUint64(s.Lower, from)
 	return s
 }
 
 // ListedFrom spans the listed groups, by their first messages, from a sequence on.
 func (k *Keys) ListedFrom(seq uint64) Span {
-	s := keyspace.Prefix(k.kind(KindListed))
+	s := keyspace.Prefix(k.tag(TagListed))
 	s.Lower = binary.BigEndian.AppendUint64(s.Lower, seq)
 	return s
 }
 
 // ReturnedFrom spans the groups whose first message was returned, from (due, turn) on.
 func (k *Keys) ReturnedFrom(due int64, turn uint64) Span {
-	s := keyspace.Prefix(k.kind(KindReturned))
+	s := keyspace.Prefix(k.tag(TagReturned))
 	s.Lower = binary.BigEndian.AppendUint64(s.Lower, uint64(due))
 	s.Lower = binary.BigEndian.AppendUint64(s.Lower, turn)
 	return s
@@ -192,7 +192,7 @@ func (k *Keys) ReturnedFrom(due int64, turn uint64) Span {
 
 // DueFrom spans the scheduled messages from (due, seq) on.
 func (k *Keys) DueFrom(due int64, seq uint64) Span {
-	s := keyspace.Prefix(k.kind(KindDue))
+	s := keyspace.Prefix(k.tag(TagDue))
 	s.Lower = binary.BigEndian.AppendUint64(s.Lower, uint64(due))
 	s.Lower = binary.BigEndian.AppendUint64(s.Lower, seq)
 	return s
@@ -201,7 +201,7 @@ func (k *Keys) DueFrom(due int64, seq uint64) Span {
 // ExpiryFrom spans the messages outside the main and the delayed lane, by their
 // sent times, from (sent, seq) on.
 func (k *Keys) ExpiryFrom(sent int64, seq uint64) Span {
-	s := keyspace.Prefix(k.kind(KindExpiry))
+	s := keyspace.Prefix(k.tag(TagExpiry))
 	s.Lower = binary.BigEndian.AppendUint64(s.Lower, uint64(sent))
 	s.Lower = binary.BigEndian.AppendUint64(s.Lower, seq)
 	return s

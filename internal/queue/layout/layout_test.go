@@ -147,8 +147,8 @@ func TestSpans(t *testing.T) {
 			[][]byte{clone(k.Due(1000, 4)), clone(k.Due(999, 9)), clone(k.DueOf(5))},
 		},
 		"listed": {k.ListedFrom(5), [][]byte{clone(k.Listed(5)), clone(k.Listed(9))}, [][]byte{clone(k.Listed(4)), clone(k.Group(group))}},
-		"leases": {k.Of(layout.KindLease), [][]byte{clone(k.Lease(1))}, [][]byte{clone(k.Record(0, 1)), clone(other.Lease(1))}},
-		"expiry": {k.Of(layout.KindExpiry), [][]byte{clone(k.Expiry(1, 2))}, [][]byte{clone(k.Due(1, 2))}},
+		"leases": {k.Of(layout.TagLease), [][]byte{clone(k.Lease(1))}, [][]byte{clone(k.Record(0, 1)), clone(other.Lease(1))}},
+		"expiry": {k.Of(layout.TagExpiry), [][]byte{clone(k.Expiry(1, 2))}, [][]byte{clone(k.Due(1, 2))}},
 		"all held": {
 			k.HeldFrom(group, 5), [][]byte{clone(k.HeldState(group, 5)), clone(k.HeldState(group+1, 1))}, [][]byte{clone(k.HeldState(group, 4))},
 		},

@@ -156,7 +156,7 @@ func TestSchedule(t *testing.T) {
 			},
 			"restart": func(*rapid.T) {
 				w.Schedule = New(w.Count, scheduleLimit)
-				for _, key := range w.in(w.keys.Of(layout.KindBucket)) {
+				for _, key := range w.in(w.keys.Of(layout.TagBucket)) {
 					w.FillSecond(int64(layout.KeySequence([]byte(key))), int64(layout.Number(w.disk[key])))
 				}
 			},
@@ -166,10 +166,10 @@ func TestSchedule(t *testing.T) {
 					t.Fatalf("%v are known, whole %v, of %v", got, w.Whole(), w.messages)
 				}
 				var onDisk []layout.State
-				for _, key := range w.in(w.keys.Of(layout.KindDue)) {
+				for _, key := range w.in(w.keys.Of(layout.TagDue)) {
 					onDisk = append(onDisk, w.decode(key))
 				}
-				if !slices.Equal(onDisk, w.messages) || int(w.Count) != len(w.messages) || len(w.in(w.keys.Of(layout.KindDueOf))) != len(w.messages) {
+				if !slices.Equal(onDisk, w.messages) || int(w.Count) != len(w.messages) || len(w.in(w.keys.Of(layout.TagDueOf))) != len(w.messages) {
 					t.Fatalf("%v are on disk, %d counted, of %v", onDisk, w.Count, w.messages)
 				}
 				if rest := w.in(w.Unread(&w.keys)); len(rest) != len(w.messages)-len(w.First()) {

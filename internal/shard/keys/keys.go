@@ -149,22 +149,22 @@ func sortedIDs[T any](of map[string]T) []string {
 	return ids
 }
 
-func ownerKey(kind byte, account, region string) []byte {
-	key := append([]byte{keyspace.KMSSpace, kind}, account...)
+func scopeKey(tag byte, account, region string) []byte {
+	key := append([]byte{keyspace.KMSSpace, tag}, account...)
 	key = append(append(append(key, 0), region...), 0)
 	return key
 }
 
 func keyKey(k *kms.Key) []byte {
-	return append(ownerKey(keyspace.KeyRecords, k.Account, k.Region), k.ID...)
+	return append(scopeKey(keyspace.KeyRecords, k.Account, k.Region), k.ID...)
 }
 
 func aliasKey(a aliasID) []byte {
-	return append(ownerKey(keyspace.KeyAliases, a.account, a.region), a.name...)
+	return append(scopeKey(keyspace.KeyAliases, a.account, a.region), a.name...)
 }
 
 func grantKey(k *kms.Key, id string) []byte {
-	key := append(ownerKey(keyspace.KeyGrants, k.Account, k.Region), k.ID...)
+	key := append(scopeKey(keyspace.KeyGrants, k.Account, k.Region), k.ID...)
 	return append(append(key, 0), id...)
 }
 

@@ -180,8 +180,8 @@ func (m *Module) add(s *stream.Stream) *buffer {
 	return buf
 }
 
-func numberKey(kind byte, numbers ...uint64) []byte {
-	k := append(make([]byte, 0, 2+8*len(numbers)), keyspace.FirehoseSpace, kind)
+func numberKey(tag byte, numbers ...uint64) []byte {
+	k := append(make([]byte, 0, 2+8*len(numbers)), keyspace.FirehoseSpace, tag)
 	for _, n := range numbers {
 		k = binary.BigEndian.AppendUint64(k, n)
 	}

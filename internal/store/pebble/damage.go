@@ -15,15 +15,15 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"godwit.dev/godwit/internal/store"
+	"godwit.dev/godwit/internal/store/pebble/badblocks"
 	"godwit.dev/godwit/internal/store/pebble/files"
 	"godwit.dev/godwit/internal/store/pebble/pace"
-	"godwit.dev/godwit/internal/store/pebble/quarantine"
 )
 
 // isDamage reports that an error is about unreadable bytes, or a missing file, in the store. An
 // I/O error of the disk is not damage.
 func isDamage(err error) bool {
-	_, unreadable := errors.AsType[*quarantine.Unreadable](err)
+	_, unreadable := errors.AsType[*badblocks.Unreadable](err)
 	return unreadable || pebble.IsCorruptionError(err) || errors.Is(err, fs.ErrNotExist)
 }
 
@@ -39,7 +39,7 @@ type damage struct {
 	files  map[string]string
 	ranges []keyRange // in key order
 	values map[string]struct{}
-	noted  map[string][]keyRange // of files in quarantine
+	noted  map[string][]keyRange // of files with replaced blocks
 	warned pace.LogLimiter
 }
 
@@ -61,10 +61,10 @@ var (
 
 // damagedFile is the name of the file that an error is about; empty: it is not known.
 func damagedFile(err error) string {
-	if k, ok := errors.AsType[*quarantine.Known](err); ok {
+	if k, ok := errors.AsType[*badblocks.Known](err); ok {
 		return k.File
 	}
-	if u, ok := errors.AsType[*quarantine.Unreadable](err); ok {
+	if u, ok := errors.AsType[*badblocks.Unreadable](err); ok {
 		return u.File
 	}
 	if info := pebble.ExtractDataCorruptionInfo(err); info != nil {
@@ -74,7 +74,7 @@ func damagedFile(err error) string {
 		return name
 	}
 	if m := fileNumber.FindStringSubmatch(err.Error()); m != nil {
-		return m[1] + quarantine.ValuesSuffix // an error of a table names the file
+		return m[1] + badblocks.ValuesSuffix // an error of a table names the file
 	}
 	return ""
 }
@@ -217,8 +217,8 @@ func (d *damage) rename(file string, why error) {
 	d.files[file] = reason(why)
 }
 
-// note adds a file in quarantine.
-func (d *damage) note(n *quarantine.Note) {
+// note adds a file with replaced blocks.
+func (d *damage) note(n *badblocks.Note) {
 	ranges := make([]keyRange, len(n.Spans))
 	for i, span := range n.Spans {
 		ranges[i] = keyRange{span.From, append(bytes.Clone(span.Last), 0)}
@@ -242,7 +242,7 @@ var errLost = errors.New("it was lost earlier")
 // not exist.
 func (s *Store) get(r pebble.Reader, dst, key []byte) ([]byte, bool, error) {
 	value, ok, err := get(r, dst, key)
-	if ok && quarantine.Lost(value[len(dst):]) {
+	if ok && badblocks.Lost(value[len(dst):]) {
 		s.unreadableValue(key, errLost)
 		return dst, true, nil
 	}
@@ -351,7 +351,7 @@ func (i *iterator) Value() []byte {
 		return nil
 	}
 	v, err := i.it.ValueAndErr()
-	if err == nil && quarantine.Lost(v) {
+	if err == nil && badblocks.Lost(v) {
 		i.s.unreadableValue(i.it.Key(), errLost)
 		return nil
 	}

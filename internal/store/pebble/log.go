@@ -10,9 +10,9 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"godwit.dev/godwit/internal/store/pebble/badblocks"
 	"godwit.dev/godwit/internal/store/pebble/headroom"
 	"godwit.dev/godwit/internal/store/pebble/pace"
-	"godwit.dev/godwit/internal/store/pebble/quarantine"
 )
 
 // logger forwards Pebble's log lines and events.
@@ -113,5 +113,5 @@ func (l logger) events() *pebble.EventListener {
 
 // valuesFile is the name of the file that a rewrite reads.
 func valuesFile(i pebble.BlobFileRewriteInfo) string {
-	return fmt.Sprintf("%06d%s", uint64(i.Input.DiskFileNum), quarantine.ValuesSuffix)
+	return fmt.Sprintf("%06d%s", uint64(i.Input.DiskFileNum), badblocks.ValuesSuffix)
 }

@@ -18,12 +18,12 @@ import (
 	"github.com/cockroachdb/pebble/v2/sstable"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"godwit.dev/godwit/internal/store/pebble/badblocks"
 	"godwit.dev/godwit/internal/store/pebble/durable"
 	"godwit.dev/godwit/internal/store/pebble/files"
 	"godwit.dev/godwit/internal/store/pebble/headroom"
 	"godwit.dev/godwit/internal/store/pebble/mark"
 	"godwit.dev/godwit/internal/store/pebble/pause"
-	"godwit.dev/godwit/internal/store/pebble/quarantine"
 	"godwit.dev/godwit/internal/store/pebble/verify"
 )
 
@@ -142,7 +142,7 @@ func Open(dir string, o Options) (*Store, error) {
 		durable: durable.Watch(f, dir, format, o.Logger), describe: o.Describe, compactions: pause.New(isDamage),
 		repairs: repairs{wanted: map[string]places{}, stuck: map[string]bool{}},
 	}
-	s.blocks = quarantine.New(s.durable)
+	s.blocks = badblocks.New(s.durable)
 	s.headroom = headroom.Keep(s.blocks, dir, o.MemTableBytes, o.OnDiskFull, o.Logger, s.fail)
 	l := logger{log: o.Logger, fatal: s.fail, damaged: s.damagedIn, merges: s.compactions.Begin, merged: s.compactionEnded, l0Changed: s.countSublevels, corrupt: s.damagedFile, rewrite: s.blocks.Rewriting}
 	cache := pebble.NewCache(o.CacheBytes)

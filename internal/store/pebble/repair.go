@@ -17,9 +17,9 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/store/pebble/badblocks"
 	"godwit.dev/godwit/internal/store/pebble/files"
 	"godwit.dev/godwit/internal/store/pebble/pace"
-	"godwit.dev/godwit/internal/store/pebble/quarantine"
 )
 
 const (
@@ -37,7 +37,7 @@ const (
 	maxValues = 1 << 16
 )
 
-// repairs quarantine damaged blocks, so that compactions do not fail on them. For a damaged
+// repairs replace damaged blocks, so that compactions do not fail on them. For a damaged
 // block of a table, a note names the keys that it may hold. Older versions of these keys in
 // lower levels, which would become visible without the block, are covered: deleted, and copied
 // aside in the same commits. Then reads of the file see an empty block in its place. Reads of
@@ -48,7 +48,7 @@ type repairs struct {
 	stop  context.CancelFunc
 	run   pace.Delayed
 	one   sync.Mutex // held while repairs run
-	notes *quarantine.Notes
+	notes *badblocks.Notes
 
 	mu      sync.Mutex // guards what follows
 	begin   func()     // nil: the store is not open yet
@@ -76,7 +76,7 @@ func (c *repairs) want(file string, err error) {
 		of = places{}
 		c.wanted[file] = of
 	}
-	if b, ok := quarantine.Place(err); ok {
+	if b, ok := badblocks.Place(err); ok {
 		of[b.Offset] = b.Length
 	}
 	if c.begin != nil && !c.running {
@@ -108,7 +108,7 @@ func (c *repairs) end() {
 	c.run.End()
 }
 
-// errStuck reports damage that cannot be quarantined.
+// errStuck reports damage that cannot be replaced.
 var errStuck = errors.New("compactions cannot go past it")
 
 // repair repairs the files that are scheduled.
@@ -160,7 +160,7 @@ func (s *Store) repair() {
 	}
 }
 
-// repairFile quarantines the damage of a file. done is false if there was none.
+// repairFile replaces the damaged blocks of a file. done is false if there was none.
 func (s *Store) repairFile(name string, at places) (done bool, err error) {
 	if err := s.enter(); err != nil {
 		return false, err
@@ -197,14 +197,14 @@ func (s *Store) version() (*files.Version, error) {
 	return v, err
 }
 
-// repairTable quarantines the damaged blocks of a table.
+// repairTable replaces the damaged blocks of a table.
 func (s *Store) repairTable(v *files.Version, number uint64, name string, at places) (done bool, err error) {
 	before, _ := s.repairs.notes.Of(name)
 	known := func(offset int64) bool {
-		return slices.ContainsFunc(before.Blocks, func(b quarantine.Block) bool { return b.Offset == offset })
+		return slices.ContainsFunc(before.Blocks, func(b badblocks.Block) bool { return b.Offset == offset })
 	}
 	if before.Ready && len(at) > 0 && !slices.ContainsFunc(slices.Collect(maps.Keys(at)), func(offset int64) bool { return !known(offset) }) {
-		return false, nil // all are quarantined
+		return false, nil // all are replaced
 	}
 	level := -1
 	var smallest []byte
@@ -232,7 +232,7 @@ func (s *Store) repairTable(v *files.Version, number uint64, name string, at pla
 	if err != nil || len(bad)+len(flips) == 0 {
 		return false, err
 	}
-	note := quarantine.Note{File: name, Found: clock.System.Now(), Flips: flips}
+	note := badblocks.Note{File: name, Found: clock.System.Now(), Flips: flips}
 	for _, b := range bad {
 		key := b.First // at most the block's first key, so that the table stays sorted
 		if len(key) == 0 {
@@ -241,8 +241,8 @@ func (s *Store) repairTable(v *files.Version, number uint64, name string, at pla
 		if bytes.Compare(key, b.Last) > 0 {
 			key = b.Last
 		}
-		note.Blocks = append(note.Blocks, quarantine.Block{Offset: b.Offset, Length: b.Length, Key: key, Sequence: v.LargestSequence(level) + 1})
-		note.Spans = append(note.Spans, quarantine.Span{From: b.From, Last: b.Last})
+		note.Blocks = append(note.Blocks, badblocks.Block{Offset: b.Offset, Length: b.Length, Key: key, Sequence: v.LargestSequence(level) + 1})
+		note.Spans = append(note.Spans, badblocks.Span{From: b.From, Last: b.Last})
 	}
 	note.Reason = damageOf(&note)
 	if before.Ready && len(before.Flips) == len(flips) && !slices.ContainsFunc(bad, func(b files.Block) bool { return !known(b.Offset) }) {
@@ -251,7 +251,7 @@ func (s *Store) repairTable(v *files.Version, number uint64, name string, at pla
 	if err := s.repairs.notes.Check(&note); err != nil {
 		return false, fmt.Errorf("%w: %w", errStuck, err)
 	}
-	if err := s.quarantine(&note); err != nil {
+	if err := s.note(&note); err != nil {
 		return false, err
 	}
 	covered, err := s.cover(v, number, level, &note)
@@ -265,8 +265,8 @@ func (s *Store) repairTable(v *files.Version, number uint64, name string, at pla
 	return s.replace(&note, covered)
 }
 
-// quarantine makes a note durable, and shows it to readers.
-func (s *Store) quarantine(note *quarantine.Note) error {
+// note makes a note durable, and shows it to readers.
+func (s *Store) note(note *badblocks.Note) error {
 	if err := s.repairs.notes.Put(*note); err != nil {
 		return err
 	}
@@ -276,8 +276,8 @@ func (s *Store) quarantine(note *quarantine.Note) error {
 }
 
 // replace makes reads see substitutes of a note's blocks, which are ready.
-func (s *Store) replace(note *quarantine.Note, covered int) (done bool, err error) {
-	if err := s.quarantine(note); err != nil {
+func (s *Store) replace(note *badblocks.Note, covered int) (done bool, err error) {
+	if err := s.note(note); err != nil {
 		return false, err
 	}
 	if err := s.blocks.Patch(note); err != nil {
@@ -303,7 +303,7 @@ var errEnough = errors.New("enough")
 // cover deletes the records in lower levels that would become visible without a table's damaged
 // blocks, and copies them aside. They are those whose reads fail now. It returns how many they
 // were.
-func (s *Store) cover(v *files.Version, number uint64, level int, note *quarantine.Note) (covered int, err error) {
+func (s *Store) cover(v *files.Version, number uint64, level int, note *badblocks.Note) (covered int, err error) {
 	below := slices.DeleteFunc(slices.Collect(maps.Values(v.Tables)), func(t files.Table) bool {
 		return t.File == number || t.Level < level || t.Level == level && level > 0
 	})
@@ -349,7 +349,7 @@ func (s *Store) cover(v *files.Version, number uint64, level int, note *quaranti
 }
 
 // candidates calls f for the writes of a table in a span of keys.
-func (s *Store) candidates(v *files.Version, t *files.Table, span quarantine.Span, f func(files.Write) error) error {
+func (s *Store) candidates(v *files.Version, t *files.Table, span badblocks.Span, f func(files.Write) error) error {
 	numbers := make([]uint64, len(t.Values))
 	for i, id := range t.Values {
 		numbers[i] = v.Values[id]
@@ -391,7 +391,7 @@ func (s *Store) coverBatch(number uint64, batch []covering) (covered int, err er
 				return 0, err
 			}
 			continue
-		case bad == nil || isDamage(bad) && strings.HasSuffix(damagedFile(bad), quarantine.ValuesSuffix):
+		case bad == nil || isDamage(bad) && strings.HasSuffix(damagedFile(bad), badblocks.ValuesSuffix):
 			continue
 		case !isDamage(bad):
 			return 0, bad
@@ -399,7 +399,7 @@ func (s *Store) coverBatch(number uint64, batch []covering) (covered int, err er
 		err := b.Delete(c.key, nil)
 		if c.stored {
 			covered++
-			err = errors.Join(err, b.Set(quarantine.Covered(number, c.key), c.value, nil))
+			err = errors.Join(err, b.Set(badblocks.Covered(number, c.key), c.value, nil))
 		}
 		if err != nil {
 			return 0, err
@@ -407,14 +407,14 @@ func (s *Store) coverBatch(number uint64, batch []covering) (covered int, err er
 	}
 	// A substitute block has writes with up to two higher sequence numbers: these deletes
 	// use them up, so that readers see the block's writes.
-	unused := quarantine.Covered(number, nil)
+	unused := badblocks.Covered(number, nil)
 	if err := errors.Join(b.Delete(unused, nil), b.Delete(unused, nil)); err != nil {
 		return 0, err
 	}
 	return covered, s.commit(b, pebble.Sync)
 }
 
-// repairValues quarantines the damaged blocks of a blob file.
+// repairValues replaces the damaged blocks of a blob file.
 func (s *Store) repairValues(v *files.Version, number uint64, name string, at places) (done bool, err error) {
 	if !slices.Contains(slices.Collect(maps.Values(v.Values)), number) {
 		return false, nil // it was compacted meanwhile
@@ -438,7 +438,7 @@ func (s *Store) repairValues(v *files.Version, number uint64, name string, at pl
 		}
 	}
 	for offset, length := range at {
-		if slices.ContainsFunc(note.Blocks, func(b quarantine.Block) bool { return b.Offset == offset }) {
+		if slices.ContainsFunc(note.Blocks, func(b badblocks.Block) bool { return b.Offset == offset }) {
 			continue
 		}
 		if err := mend(offset, length); err != nil {
@@ -451,7 +451,7 @@ func (s *Store) repairValues(v *files.Version, number uint64, name string, at pl
 		if !block.Damaged || block.Index == nil {
 			continue
 		}
-		bad := quarantine.Block{Offset: offset, Length: length}
+		bad := badblocks.Block{Offset: offset, Length: length}
 		for _, t := range v.Tables {
 			spans, err := s.refers(v, &t, number, &block, &bad)
 			if err != nil {
@@ -472,7 +472,7 @@ func (s *Store) repairValues(v *files.Version, number uint64, name string, at pl
 }
 
 // damageOf describes the damage of a note.
-func damageOf(n *quarantine.Note) string {
+func damageOf(n *badblocks.Note) string {
 	if len(n.Blocks) == 0 {
 		return fmt.Sprintf("%d flipped bits were put right, and nothing is lost", len(n.Flips))
 	}
@@ -481,7 +481,7 @@ func damageOf(n *quarantine.Note) string {
 
 // refers finds the keys of a table whose values are in a damaged block of a blob file, as spans
 // of adjacent keys, and the lengths of the values.
-func (s *Store) refers(v *files.Version, t *files.Table, number uint64, block *files.ValuesAt, bad *quarantine.Block) (spans []quarantine.Span, err error) {
+func (s *Store) refers(v *files.Version, t *files.Table, number uint64, block *files.ValuesAt, bad *badblocks.Block) (spans []badblocks.Span, err error) {
 	if !slices.ContainsFunc(t.Values, func(id uint64) bool { return v.Values[id] == number }) {
 		return nil, nil
 	}
@@ -501,7 +501,7 @@ func (s *Store) refers(v *files.Version, t *files.Table, number uint64, block *f
 		case following:
 			spans[len(spans)-1].Last = bytes.Clone(w.Key)
 		default:
-			spans = append(spans, quarantine.Span{From: bytes.Clone(w.Key), Last: bytes.Clone(w.Key)})
+			spans = append(spans, badblocks.Span{From: bytes.Clone(w.Key), Last: bytes.Clone(w.Key)})
 		}
 		following = true
 		if index >= maxValues {
@@ -521,12 +521,12 @@ func (s *Store) refers(v *files.Version, t *files.Table, number uint64, block *f
 	return spans, err
 }
 
-// recall reads the quarantine notes of earlier processes, before the store is opened.
+// recall reads the notes of damage of earlier processes, before the store is opened.
 func (s *Store) recall() error {
 	var err error
-	if s.repairs.notes, err = quarantine.Read(s.fs, s.dir); errors.Is(err, quarantine.ErrDamaged) {
+	if s.repairs.notes, err = badblocks.Read(s.fs, s.dir); errors.Is(err, badblocks.ErrDamaged) {
 		s.log.Error("what damage there was before cannot be said", "error", err.Error())
-		s.damage.note(&quarantine.Note{File: quarantine.Name, Reason: "it says what else is damaged, and cannot be read"})
+		s.damage.note(&badblocks.Note{File: badblocks.Name, Reason: "it says what else is damaged, and cannot be read"})
 	} else if err != nil {
 		return err
 	}
@@ -547,8 +547,8 @@ func (s *Store) recall() error {
 // hidden bounds the keys that a server reads: only a salvage reads the records that were copied
 // aside.
 func hidden(upper []byte) []byte {
-	if upper == nil || bytes.Compare(upper, quarantine.Reserved) > 0 {
-		return quarantine.Reserved
+	if upper == nil || bytes.Compare(upper, badblocks.Reserved) > 0 {
+		return badblocks.Reserved
 	}
 	return upper
 }

@@ -20,11 +20,11 @@ import (
 
 	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/store"
+	"godwit.dev/godwit/internal/store/pebble/badblocks"
 	"godwit.dev/godwit/internal/store/pebble/durable"
 	"godwit.dev/godwit/internal/store/pebble/headroom"
 	"godwit.dev/godwit/internal/store/pebble/pace"
 	"godwit.dev/godwit/internal/store/pebble/pause"
-	"godwit.dev/godwit/internal/store/pebble/quarantine"
 )
 
 // Store is a store on disk. Close must come after its iterators and snapshots
@@ -37,7 +37,7 @@ type Store struct {
 	lock     *pebble.Lock
 
 	durable     *durable.FS
-	blocks      *quarantine.FS
+	blocks      *badblocks.FS
 	damage      damage
 	describe    func(key []byte) string
 	compactions *pause.Compactions

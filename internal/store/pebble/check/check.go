@@ -14,8 +14,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"godwit.dev/godwit/internal/store/pebble"
+	"godwit.dev/godwit/internal/store/pebble/badblocks"
 	"godwit.dev/godwit/internal/store/pebble/files"
-	"godwit.dev/godwit/internal/store/pebble/quarantine"
 )
 
 // Records interprets the records of a store.
@@ -140,9 +140,9 @@ func (t *Tally) File(p files.Problem, gap *files.Gap) {
 // Noted counts the damage that a server has found in files that do not belong to the store any
 // more.
 func (t *Tally) Noted(f vfs.FS, dir string, list *files.Listing) error {
-	notes, err := quarantine.Read(f, dir)
-	if errors.Is(err, quarantine.ErrDamaged) {
-		t.File(files.Problem{File: quarantine.Name, Err: err}, nil)
+	notes, err := badblocks.Read(f, dir)
+	if errors.Is(err, badblocks.ErrDamaged) {
+		t.File(files.Problem{File: badblocks.Name, Err: err}, nil)
 	} else if err != nil {
 		return err
 	}
@@ -213,10 +213,10 @@ func run(f vfs.FS, dir string, verify func(f vfs.FS, dir string) error, records 
 	}
 	err = src.Read(func(w files.Write) error {
 		report.Writes++
-		_, covered := quarantine.ParseCovered(w.Key)
+		_, covered := badblocks.ParseCovered(w.Key)
 		switch {
 		case w.Kind != files.Set || covered:
-		case w.Err == nil && quarantine.Lost(w.Value):
+		case w.Err == nil && badblocks.Lost(w.Value):
 			tally.Record(w.Key)
 		case w.Err != nil:
 			tally.Record(w.Key)

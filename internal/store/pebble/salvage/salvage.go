@@ -11,9 +11,9 @@ import (
 
 	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/store/pebble"
+	"godwit.dev/godwit/internal/store/pebble/badblocks"
 	"godwit.dev/godwit/internal/store/pebble/check"
 	"godwit.dev/godwit/internal/store/pebble/files"
-	"godwit.dev/godwit/internal/store/pebble/quarantine"
 )
 
 // Report counts the copied and the lost records.
@@ -146,7 +146,7 @@ func (c *copying) copyRecord(key, value []byte, damage error) error {
 	case damage != nil:
 		c.tally.File(files.Problem{File: check.ValuesFile(damage), Err: damage}, nil)
 		return c.lose(key)
-	case quarantine.Lost(value):
+	case badblocks.Lost(value):
 		return c.lose(key)
 	case c.Records.LostEarlier(key, value):
 		c.tally.Earlier(key)

@@ -11,8 +11,8 @@ import (
 	engine "github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"godwit.dev/godwit/internal/store/pebble/badblocks"
 	"godwit.dev/godwit/internal/store/pebble/files"
-	"godwit.dev/godwit/internal/store/pebble/quarantine"
 )
 
 // writes sorts all writes by key, the latest first.
@@ -75,7 +75,7 @@ func readPlace(p []byte) (key []byte, sequence uint64) {
 
 func (w *writes) add(write files.Write) error {
 	var value []byte
-	if key, ok := quarantine.ParseCovered(write.Key); ok {
+	if key, ok := badblocks.ParseCovered(write.Key); ok {
 		if write.Kind != files.Set || write.Err != nil {
 			return nil
 		}

@@ -1,7 +1,7 @@
-// Package quarantine has the known damage of a store, in a file beside the data. While a
+// Package badblocks has the known damage of a store, in a file beside the data. While a
 // damaged file is in use, substitute blocks replace its unreadable ones, so that the rest of
 // the file can be read.
-package quarantine
+package badblocks
 
 import (
 	"bytes"

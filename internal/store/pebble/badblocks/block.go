@@ -1,4 +1,4 @@
-package quarantine
+package badblocks
 
 import (
 	"bytes"

@@ -1,4 +1,4 @@
-package quarantine_test
+package badblocks_test
 
 import (
 	"bytes"
@@ -13,8 +13,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/sstable"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"godwit.dev/godwit/internal/store/pebble/badblocks"
 	"godwit.dev/godwit/internal/store/pebble/files"
-	"godwit.dev/godwit/internal/store/pebble/quarantine"
 	"godwit.dev/godwit/test/soak"
 )
 
@@ -27,7 +27,7 @@ func (noLog) Fatalf(f string, a ...any) { panic(fmt.Sprintf(f, a...)) }
 // A rewrite of a blob file that is the first to meet damage fails, and nothing else.
 func TestRewriteMeetsDamage(t *testing.T) {
 	disk := vfs.NewMem()
-	b := quarantine.New(disk)
+	b := badblocks.New(disk)
 	ended := make(chan error, 100)
 	name := func(i pebble.BlobFileRewriteInfo) string {
 		return fmt.Sprintf("%06d.blob", uint64(i.Input.DiskFileNum))
@@ -124,10 +124,10 @@ func TestRewriteMeetsDamage(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = <-ended
-	if _, ok := errors.AsType[*quarantine.Unreadable](err); !ok {
+	if _, ok := errors.AsType[*badblocks.Unreadable](err); !ok {
 		t.Errorf("the rewrite ended with %v", err)
 	}
-	if _, ok := quarantine.Place(err); !ok {
+	if _, ok := badblocks.Place(err); !ok {
 		t.Errorf("%v does not say where", err)
 	}
 	read := 0
@@ -195,11 +195,11 @@ func TestStandInsKeepTheOrder(t *testing.T) {
 		}
 		blocks++
 		d := damaged[0]
-		note := quarantine.Note{File: path.Base(name), Blocks: []quarantine.Block{{Offset: d.Offset, Length: d.Length, Key: d.First}}}
+		note := badblocks.Note{File: path.Base(name), Blocks: []badblocks.Block{{Offset: d.Offset, Length: d.Length, Key: d.First}}}
 		if len(d.First) == 0 {
 			note.Blocks[0].Key = key(0)
 		}
-		patched := quarantine.New(disk)
+		patched := badblocks.New(disk)
 		patched.Keep(note.File)
 		if err := patched.Patch(&note); err != nil {
 			t.Fatal(err)

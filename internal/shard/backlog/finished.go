@@ -1,6 +1,7 @@
 package backlog
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -56,37 +57,31 @@ type finishedCache struct {
 	ttl time.Duration
 
 	mu       sync.Mutex
-	rings    *simplelru.LRU[arn.ARN, *ring]
-	attempts int // of deliveries with several
-}
-
-// ring has the last finished deliveries of one subscription.
-type ring struct {
-	entries []Finished // if it is full, the oldest is at next
-	next    int
+	latest   *simplelru.LRU[arn.ARN, *[]Finished] // of each the last ones, in their order
+	attempts int                                  // of deliveries with several
 }
 
 // newFinishedCache makes a cache that shows deliveries for ttl after their end.
 func newFinishedCache(ttl time.Duration) *finishedCache {
 	c := &finishedCache{ttl: ttl}
-	rings, err := simplelru.NewLRU(finishedSubscriptions, func(_ arn.ARN, g *ring) {
-		for i := range g.entries {
-			c.attempts -= g.entries[i].bulk()
+	latest, err := simplelru.NewLRU(finishedSubscriptions, func(_ arn.ARN, of *[]Finished) {
+		for i := range *of {
+			c.attempts -= (*of)[i].bulk()
 		}
 	})
 	if err != nil {
 		panic(err) // it has a size
 	}
-	c.rings = rings
+	c.latest = latest
 	return c
 }
 
 func (c *finishedCache) Add(sub arn.ARN, f *Finished) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.put(c.latest(sub), f)
+	c.put(c.use(sub), f)
 	for c.attempts > finishedAttempts {
-		c.rings.RemoveOldest()
+		c.latest.RemoveOldest()
 	}
 }
 
@@ -101,52 +96,52 @@ type Immediate struct {
 func (c *finishedCache) AddImmediate(n int, d func(i int) (d Immediate, made bool), now int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var g *ring
-	var of *topic.Subscription
+	var sub *topic.Subscription
+	var of *[]Finished
 	for i := range n {
 		d, made := d(i)
 		if !made {
 			continue
 		}
-		if d.Subscription != of {
-			of, g = d.Subscription, c.latest(d.Subscription.ARN)
+		if d.Subscription != sub {
+			sub, of = d.Subscription, c.use(d.Subscription.ARN)
 		}
-		c.put(g, &Finished{id: d.Message, published: d.Published, at: now, total: 1, state: DeliveryDelivered})
+		c.put(of, &Finished{id: d.Message, published: d.Published, at: now, total: 1, state: DeliveryDelivered})
 	}
 }
 
-func (c *finishedCache) put(g *ring, f *Finished) {
+// put adds a delivery to those of a subscription, of which the oldest goes if there are too many.
+func (c *finishedCache) put(of *[]Finished, f *Finished) {
 	c.attempts += f.bulk()
-	if len(g.entries) < finishedPerSubscription {
-		g.entries = append(g.entries, *f)
-		return
+	if len(*of) == finishedPerSubscription {
+		c.attempts -= (*of)[0].bulk()
+		(*of)[0] = Finished{} // whose attempts would stay until the next copy
+		*of = (*of)[1:]       // append copies once in a hundred
 	}
-	c.attempts -= g.entries[g.next].bulk()
-	g.entries[g.next] = *f
-	g.next = (g.next + 1) % finishedPerSubscription
+	*of = append(*of, *f)
 }
 
-// latest finds or makes the ring of a subscription, which is then the most recently used.
-func (c *finishedCache) latest(sub arn.ARN) *ring {
-	g, ok := c.rings.Get(sub)
+// use finds or makes the deliveries of a subscription, which is then the most recently used.
+func (c *finishedCache) use(sub arn.ARN) *[]Finished {
+	of, ok := c.latest.Get(sub)
 	if !ok {
-		g = &ring{}
-		c.rings.Add(sub, g)
+		of = new([]Finished)
+		c.latest.Add(sub, of)
 	}
-	return g
+	return of
 }
 
 // Of lists a subscription's finished deliveries, latest first.
 func (c *finishedCache) Of(now time.Time, sub arn.ARN, limit int) []DeliveryInfo {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	g, ok := c.rings.Peek(sub)
+	of, ok := c.latest.Peek(sub)
 	if !ok {
 		return nil
 	}
 	var out []DeliveryInfo
-	for i := range g.entries {
-		f := &g.entries[(g.next-1-i+2*len(g.entries))%len(g.entries)]
+	for i := range slices.Backward(*of) {
+		f := &(*of)[i]
 		if len(out) == limit || now.UnixMilli()-f.at > c.ttl.Milliseconds() {
 			break
 		}

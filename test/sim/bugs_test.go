@@ -115,7 +115,7 @@ var faults = []fault{
 		}
 		return value, true
 	})},
-	{name: "a schedule of retries begins anew", seed: 52, store: rewriting(receives(func(uint32) uint32 { return 0 }))},
+	{name: "a schedule of retries begins anew", seed: 64, store: rewriting(receives(func(uint32) uint32 { return 0 }))},
 	{name: "a retry is counted twice", seed: 4, store: rewriting(receives(func(n uint32) uint32 { return n + 1 }))},
 	{name: "a delete with an old handle deletes", seed: 58, request: func(w *world, r *http.Request) *http.Request {
 		if !strings.Contains(r.Header.Get("X-Amz-Target"), "DeleteMessage") {

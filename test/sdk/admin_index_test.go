@@ -63,7 +63,12 @@ func TestAdminReads(t *testing.T) {
 		{"arn": queueARN("other"), "fault": "throttled"},
 		{"arn": queueARN("q"), "fault": "unavailable"},
 	} {
-		set = append(set, admin(t, endpoint+"/_godwit/faults", `{"arn":"`+fault["arn"]+`","fault":"`+fault["fault"]+`"}`))
+		one := admin(t, endpoint+"/_godwit/faults", `{"arn":"`+fault["arn"]+`","fault":"`+fault["fault"]+`"}`)
+		if _, told := one["note"]; told != (fault["arn"] == queueARN("other")) {
+			t.Errorf("a fault of %s answers %v", fault["arn"], one)
+		}
+		delete(one, "note") // it is of that moment
+		set = append(set, one)
 	}
 	equal(t, "faults", map[string]any{"faults": set}, admin(t, endpoint+"/_godwit/faults", ""))
 	admin(t, endpoint+"/_godwit/faults", `{"arn":"`+queueARN("q")+`","fault":"none"}`)

@@ -23,7 +23,7 @@ const (
 	ModulePlatforms Module = "platforms"
 	ModuleSMS       Module = "sms"
 	ModuleCluster   Module = "cluster"
-	ModuleFirehose  Module = "streams"
+	ModuleFirehose  Module = "deliverystreams"
 	ModuleJobs      Module = "jobs"
 	ModuleSources   Module = "sources"
 	ModuleStacks    Module = "stacks"

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/deliverystream"
 	"godwit.dev/godwit/internal/monitor/metrics"
-	"godwit.dev/godwit/internal/stream"
 )
 
 // Streams makes metrics of the events of delivery streams. An unused one costs nothing.
@@ -36,7 +36,7 @@ func (s *Streams) Record(of arn.ARN, at time.Time, data ...metrics.Datum) {
 		if r := handle.Load(); r != nil && r.Record(minute, data...) {
 			return
 		}
-		name, _ := stream.NameOf(of)
+		name, _ := deliverystream.NameOf(of)
 		handle.Store(s.points.Resource(metrics.Scope{Account: of.Account, Region: of.Region}, "AWS/Firehose",
 			metrics.Dimensions(metrics.Dimension{Name: "DeliveryStreamName", Value: name})))
 	}

@@ -9,7 +9,7 @@ import (
 
 	_ "time/tzdata" // a stream's time zone must not depend on the machine
 
-	"godwit.dev/godwit/internal/stream"
+	"godwit.dev/godwit/internal/deliverystream"
 )
 
 // failedRecord is a line of an object with what an HTTP endpoint did not take. Source: the
@@ -25,14 +25,14 @@ type failedRecord struct {
 	DataID                 string `json:"dataId"`
 }
 
-func (d *delivery) writeFailed(w io.Writer, why *stream.Failure) error {
+func (d *delivery) writeFailed(w io.Writer, why *deliverystream.Failure) error {
 	b, lines := d.batch, json.NewEncoder(w)
 	attempts := b.Attempts // of earlier versions
 	if b.Posted != nil {
 		attempts = b.Posted.Count
 	}
 	n := 0
-	return d.read(func(arrival int64, records []stream.Record) error {
+	return d.read(func(arrival int64, records []deliverystream.Record) error {
 		for i := range records {
 			line := failedRecord{
 				max(attempts, 1), arrival, why.Code, why.Message, why.At,
@@ -48,7 +48,7 @@ func (d *delivery) writeFailed(w io.Writer, why *stream.Failure) error {
 }
 
 // Zone is the time zone of the names of objects.
-func Zone(to *stream.ExtendedS3) (*time.Location, error) {
+func Zone(to *deliverystream.ExtendedS3) (*time.Location, error) {
 	if to.CustomTimeZone == nil || *to.CustomTimeZone == "" {
 		return time.UTC, nil
 	}

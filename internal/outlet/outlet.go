@@ -18,16 +18,16 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"godwit.dev/godwit/internal/clock"
-	"godwit.dev/godwit/internal/stream"
+	"godwit.dev/godwit/internal/deliverystream"
 )
 
 // Streams is the module of delivery streams: *streams.Module.
 type Streams interface {
-	Next(t stream.Instance) (*stream.Stream, *stream.Batch, error)
-	Read(s *stream.Stream, b *stream.Batch, f func(arrival int64, records []stream.Record) error) (unreadable int, err error)
-	Save(s *stream.Stream, b *stream.Batch) error
-	Done(s *stream.Stream, b *stream.Batch) error
-	AccessKey(s *stream.Stream) (string, error)
+	Next(t deliverystream.Instance) (*deliverystream.Stream, *deliverystream.Batch, error)
+	Read(s *deliverystream.Stream, b *deliverystream.Batch, f func(arrival int64, records []deliverystream.Record) error) (unreadable int, err error)
+	Save(s *deliverystream.Stream, b *deliverystream.Batch) error
+	Done(s *deliverystream.Stream, b *deliverystream.Batch) error
+	AccessKey(s *deliverystream.Stream) (string, error)
 	Stopping() <-chan struct{}
 }
 
@@ -55,7 +55,7 @@ type Endpoints interface {
 type Post struct {
 	URL, AccessKey, ID, Source string
 	GZIP                       bool
-	Attributes                 []stream.Attribute
+	Attributes                 []deliverystream.Attribute
 	Time                       int64 // epoch milliseconds
 	Size                       int64 // of all records, in bytes
 	// Records iterates over the records.
@@ -83,7 +83,7 @@ const (
 // Event is an attempt at a batch.
 type Event struct {
 	Kind    Kind
-	Stream  *stream.Stream
+	Stream  *deliverystream.Stream
 	At      time.Time
 	Records int64
 	Bytes   int64
@@ -120,7 +120,7 @@ func New(o Options) *Outlet {
 }
 
 // Deliver delivers the batches of a delivery stream, until none is due.
-func (o *Outlet) Deliver(t stream.Instance) {
+func (o *Outlet) Deliver(t deliverystream.Instance) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	stopped := make(chan struct{})
@@ -151,7 +151,7 @@ func (o *Outlet) Deliver(t stream.Instance) {
 // one makes an attempt at a batch, and persists its result. gone: the batch has no records, as
 // its stream was deleted, and there is no result. again: the same was true of the attempt
 // before, but the stream still exists.
-func (o *Outlet) one(ctx context.Context, s *stream.Stream, b *stream.Batch, again bool) (gone bool) {
+func (o *Outlet) one(ctx context.Context, s *deliverystream.Stream, b *deliverystream.Batch, again bool) (gone bool) {
 	next := *b
 	d := &delivery{Outlet: o, stream: s, batch: &next, there: again}
 	err := d.attempt(ctx)
@@ -162,7 +162,7 @@ func (o *Outlet) one(ctx context.Context, s *stream.Stream, b *stream.Batch, aga
 		err = o.Streams.Done(s, &next)
 	} else {
 		next.Attempts++
-		next.Next = o.Clock.Now().Add(stream.Pause(next.Attempts)).UnixMilli()
+		next.Next = o.Clock.Now().Add(deliverystream.Pause(next.Attempts)).UnixMilli()
 		err = o.Streams.Save(s, &next)
 	}
 	if err != nil {
@@ -175,8 +175,8 @@ func (o *Outlet) one(ctx context.Context, s *stream.Stream, b *stream.Batch, aga
 type delivery struct {
 	*Outlet
 
-	stream *stream.Stream
-	batch  *stream.Batch
+	stream *deliverystream.Stream
+	batch  *deliverystream.Batch
 	there  bool // the stream was not deleted meanwhile
 	gone   bool // the stream was deleted meanwhile
 	lost   bool // no record of the batch can be read
@@ -202,16 +202,16 @@ func (d *delivery) attempt(ctx context.Context) error {
 		case !failed.Permanent && now.Sub(time.UnixMilli(b.Posted.First)) < time.Duration(*s.HTTP.RetryOptions.DurationInSeconds)*time.Second:
 			return failed
 		default:
-			b.Failed = &stream.Failure{Code: failed.Code, Message: failed.Message, At: now.UnixMilli()}
+			b.Failed = &deliverystream.Failure{Code: failed.Code, Message: failed.Message, At: now.UnixMilli()}
 			b.Attempts++
 		}
 	}
 	if b.Failed != nil {
-		if err := d.object(ctx, ToHTTPBackup, stream.HTTPFailed, b.Failed); err != nil {
+		if err := d.object(ctx, ToHTTPBackup, deliverystream.HTTPFailed, b.Failed); err != nil {
 			return err
 		}
 	}
-	if *s.HTTP.S3BackupMode == stream.AllData {
+	if *s.HTTP.S3BackupMode == deliverystream.AllData {
 		return d.object(ctx, ToHTTPBackup, "", nil)
 	}
 	return nil
@@ -227,15 +227,15 @@ func (d *delivery) observe(kind Kind, failed *Error) {
 }
 
 // object puts the batch into the stream's bucket.
-func (d *delivery) object(ctx context.Context, kind Kind, failedType string, why *stream.Failure) error {
+func (d *delivery) object(ctx context.Context, kind Kind, failedType string, why *deliverystream.Failure) error {
 	to, b := d.stream.Objects(), d.batch
 	zone, err := Zone(to)
 	if err != nil {
 		zone = time.UTC // it existed when the stream was made
 	}
-	name := stream.Object{
+	name := deliverystream.Object{
 		Stream: d.stream, Version: b.Version, Oldest: time.UnixMilli(b.Oldest).In(zone), ID: b.ID, Failed: failedType,
-		GZIP: to.CompressionFormat != nil && *to.CompressionFormat == stream.GZIP,
+		GZIP: to.CompressionFormat != nil && *to.CompressionFormat == deliverystream.GZIP,
 	}
 	failed := d.put(ctx, Name{Bucket: bucketOf(to), Key: name.Key(), ID: b.ID, GZIP: name.GZIP}, func(w io.Writer) error {
 		if why != nil {
@@ -253,7 +253,7 @@ func (d *delivery) object(ctx context.Context, kind Kind, failedType string, why
 	return failed
 }
 
-func bucketOf(to *stream.ExtendedS3) string {
+func bucketOf(to *deliverystream.ExtendedS3) string {
 	a := *to.BucketARN
 	return a[strings.LastIndexByte(a, ':')+1:]
 }
@@ -290,7 +290,7 @@ func asError(err error, code string) *Error {
 // write writes the records of the batch in the form of an object.
 func (d *delivery) write(w io.Writer, delimiter string) error {
 	var buffer []byte
-	return d.read(func(_ int64, records []stream.Record) error {
+	return d.read(func(_ int64, records []deliverystream.Record) error {
 		buffer = buffer[:0]
 		for i := range records {
 			buffer = records[i].AppendTo(buffer, delimiter)
@@ -304,9 +304,9 @@ func (d *delivery) write(w io.Writer, delimiter string) error {
 var errNothing = errors.New("outlet: there are no records")
 
 // read iterates over the records of the batch. Unreadable ones are logged, and left out.
-func (d *delivery) read(f func(arrival int64, records []stream.Record) error) error {
+func (d *delivery) read(f func(arrival int64, records []deliverystream.Record) error) error {
 	some := false
-	unreadable, err := d.Streams.Read(d.stream, d.batch, func(arrival int64, records []stream.Record) error {
+	unreadable, err := d.Streams.Read(d.stream, d.batch, func(arrival int64, records []deliverystream.Record) error {
 		some = true
 		return f(arrival, records)
 	})
@@ -337,7 +337,7 @@ func (d *delivery) post(ctx context.Context) *Error {
 		URL: *s.HTTP.EndpointConfiguration.Url, AccessKey: key, ID: b.ID, Source: s.ARN().String(),
 		Time: d.Clock.Now().UnixMilli(), Size: b.Bytes,
 		Records: func(f func(data []byte)) error {
-			return d.read(func(_ int64, records []stream.Record) error {
+			return d.read(func(_ int64, records []deliverystream.Record) error {
 				for i := range records {
 					f(records[i].Data)
 				}
@@ -346,7 +346,7 @@ func (d *delivery) post(ctx context.Context) *Error {
 		},
 	}
 	if c := s.HTTP.RequestConfiguration; c != nil {
-		r.GZIP = c.ContentEncoding != nil && *c.ContentEncoding == stream.GZIP
+		r.GZIP = c.ContentEncoding != nil && *c.ContentEncoding == deliverystream.GZIP
 		r.Attributes = c.CommonAttributes
 	}
 	return asError(d.Endpoints.Post(ctx, r), "HttpEndpoint.InternalError")

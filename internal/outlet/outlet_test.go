@@ -15,8 +15,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/deliverystream"
 	"godwit.dev/godwit/internal/outlet"
-	"godwit.dev/godwit/internal/stream"
 )
 
 // owner has a batch for each of its streams, as long as it was not delivered.
@@ -25,47 +25,47 @@ type owner struct {
 	stopped chan struct{}
 
 	mu         sync.Mutex
-	streams    map[string]*stream.Stream
-	batches    map[string]*stream.Batch // what is to be delivered
-	records    map[string][]string      // by batches
+	streams    map[string]*deliverystream.Stream
+	batches    map[string]*deliverystream.Batch // what is to be delivered
+	records    map[string][]string              // by batches
 	unreadable int
 	vanishing  bool // streams are deleted once they are looked at
-	saved      []stream.Batch
+	saved      []deliverystream.Batch
 	done       []string
 }
 
 func newOwner(t *testing.T) *owner {
-	return &owner{t: t, stopped: make(chan struct{}), streams: map[string]*stream.Stream{}, batches: map[string]*stream.Batch{}, records: map[string][]string{}}
+	return &owner{t: t, stopped: make(chan struct{}), streams: map[string]*deliverystream.Stream{}, batches: map[string]*deliverystream.Batch{}, records: map[string][]string{}}
 }
 
 // add adds a stream with a batch that claims to have so many bytes.
-func (o *owner) add(s *stream.Stream, bytes int64, records ...string) stream.Instance {
+func (o *owner) add(s *deliverystream.Stream, bytes int64, records ...string) deliverystream.Instance {
 	s.Account, s.Region, s.Number, s.Version = "000000000000", "us-east-1", 1, 1
 	if s.S3 == nil {
 		s.HTTP.S3Configuration = toBucket().Basic()
 	}
 	o.streams[s.Name], o.records["batch of "+s.Name] = s, records
-	o.batches[s.Name] = &stream.Batch{ID: "batch of " + s.Name, From: 1, To: 1, Records: int64(len(records)), Bytes: bytes, Version: 1, Begun: start.UnixMilli(), Oldest: start.UnixMilli()}
-	return stream.Instance{Stream: s.ARN(), Number: 1}
+	o.batches[s.Name] = &deliverystream.Batch{ID: "batch of " + s.Name, From: 1, To: 1, Records: int64(len(records)), Bytes: bytes, Version: 1, Begun: start.UnixMilli(), Oldest: start.UnixMilli()}
+	return deliverystream.Instance{Stream: s.ARN(), Number: 1}
 }
 
 var start = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC) // as synctest begins
 
-func toBucket() *stream.ExtendedS3 {
-	return &stream.ExtendedS3{RoleARN: new("role"), BucketARN: new("arn:aws:s3:::b")}
+func toBucket() *deliverystream.ExtendedS3 {
+	return &deliverystream.ExtendedS3{RoleARN: new("role"), BucketARN: new("arn:aws:s3:::b")}
 }
 
-func toEndpoint(retry int) *stream.HTTPEndpoint {
-	return &stream.HTTPEndpoint{
-		EndpointConfiguration: &stream.HTTPTarget{Url: new("https://example.com")}, RetryOptions: &stream.RetryOptions{DurationInSeconds: &retry},
+func toEndpoint(retry int) *deliverystream.HTTPEndpoint {
+	return &deliverystream.HTTPEndpoint{
+		EndpointConfiguration: &deliverystream.HTTPTarget{Url: new("https://example.com")}, RetryOptions: &deliverystream.RetryOptions{DurationInSeconds: &retry},
 		S3BackupMode: new("FailedDataOnly"),
 	}
 }
 
-func (o *owner) Next(t stream.Instance) (*stream.Stream, *stream.Batch, error) {
+func (o *owner) Next(t deliverystream.Instance) (*deliverystream.Stream, *deliverystream.Batch, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	name, _ := stream.NameOf(t.Stream)
+	name, _ := deliverystream.NameOf(t.Stream)
 	b := o.batches[name]
 	if b == nil {
 		return nil, nil, nil
@@ -82,11 +82,11 @@ func (o *owner) Next(t stream.Instance) (*stream.Stream, *stream.Batch, error) {
 	return o.streams[name], b, nil
 }
 
-func (o *owner) Read(_ *stream.Stream, b *stream.Batch, f func(arrival int64, records []stream.Record) error) (int, error) {
+func (o *owner) Read(_ *deliverystream.Stream, b *deliverystream.Batch, f func(arrival int64, records []deliverystream.Record) error) (int, error) {
 	o.mu.Lock()
-	var records []stream.Record
+	var records []deliverystream.Record
 	for _, data := range o.records[b.ID] {
-		records = append(records, stream.Record{Data: []byte(data)})
+		records = append(records, deliverystream.Record{Data: []byte(data)})
 	}
 	unreadable := o.unreadable
 	o.mu.Unlock()
@@ -96,7 +96,7 @@ func (o *owner) Read(_ *stream.Stream, b *stream.Batch, f func(arrival int64, re
 	return unreadable, f(b.Oldest, records)
 }
 
-func (o *owner) Save(s *stream.Stream, b *stream.Batch) error {
+func (o *owner) Save(s *deliverystream.Stream, b *deliverystream.Batch) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.saved = append(o.saved, *b)
@@ -104,7 +104,7 @@ func (o *owner) Save(s *stream.Stream, b *stream.Batch) error {
 	return nil
 }
 
-func (o *owner) Done(s *stream.Stream, _ *stream.Batch) error {
+func (o *owner) Done(s *deliverystream.Stream, _ *deliverystream.Batch) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.done = append(o.done, s.Name)
@@ -112,8 +112,8 @@ func (o *owner) Done(s *stream.Stream, _ *stream.Batch) error {
 	return nil
 }
 
-func (o *owner) AccessKey(*stream.Stream) (string, error) { return "", nil }
-func (o *owner) Stopping() <-chan struct{}                { return o.stopped }
+func (o *owner) AccessKey(*deliverystream.Stream) (string, error) { return "", nil }
+func (o *owner) Stopping() <-chan struct{}                        { return o.stopped }
 
 // buckets keep objects by the beginning of their names: "b/" and the prefix.
 type buckets struct {
@@ -162,15 +162,15 @@ func TestHangingEndpoints(t *testing.T) {
 			}
 			return nil
 		})
-		var streams []stream.Instance
+		var streams []deliverystream.Instance
 		for i := range 200 {
-			streams = append(streams, o.add(&stream.Stream{Name: fmt.Sprint("hangs", i), HTTP: toEndpoint(0)}, 1000, "x"))
+			streams = append(streams, o.add(&deliverystream.Stream{Name: fmt.Sprint("hangs", i), HTTP: toEndpoint(0)}, 1000, "x"))
 		}
-		streams = append(streams, o.add(&stream.Stream{Name: "prompt", HTTP: toEndpoint(0)}, 1000, "x"))
+		streams = append(streams, o.add(&deliverystream.Stream{Name: "prompt", HTTP: toEndpoint(0)}, 1000, "x"))
 		for i := range 50 {
-			streams = append(streams, o.add(&stream.Stream{Name: fmt.Sprint("large", i), HTTP: toEndpoint(0)}, 64<<20, "x"))
+			streams = append(streams, o.add(&deliverystream.Stream{Name: fmt.Sprint("large", i), HTTP: toEndpoint(0)}, 64<<20, "x"))
 		}
-		streams = append(streams, o.add(&stream.Stream{Name: "bucket", S3: toBucket()}, 128<<20, "x"))
+		streams = append(streams, o.add(&deliverystream.Stream{Name: "bucket", S3: toBucket()}, 128<<20, "x"))
 		var delivering sync.WaitGroup
 		for _, of := range streams {
 			delivering.Go(func() { out.Deliver(of) })
@@ -187,11 +187,11 @@ func TestHangingEndpoints(t *testing.T) {
 // A stream that is deleted while it is delivered leaves nothing empty behind.
 func TestDeletedMeanwhile(t *testing.T) {
 	o, b := newOwner(t), &buckets{}
-	one := o.add(&stream.Stream{Name: "one", S3: toBucket()}, 1)
-	other := o.add(&stream.Stream{Name: "other", HTTP: toEndpoint(0)}, 1)
+	one := o.add(&deliverystream.Stream{Name: "one", S3: toBucket()}, 1)
+	other := o.add(&deliverystream.Stream{Name: "other", HTTP: toEndpoint(0)}, 1)
 	out := newOutlet(o, b, func(_ context.Context, p *outlet.Post) error { return p.Records(func([]byte) {}) })
 	o.vanishing = true
-	for _, of := range []stream.Instance{one, other} {
+	for _, of := range []deliverystream.Instance{one, other} {
 		out.Deliver(of)
 	}
 	if len(b.put)+len(o.saved)+len(o.done) > 0 {
@@ -203,7 +203,7 @@ func TestDeletedMeanwhile(t *testing.T) {
 func TestDamaged(t *testing.T) {
 	o, b := newOwner(t), &buckets{}
 	o.unreadable = 1
-	newOutlet(o, b, nil).Deliver(o.add(&stream.Stream{Name: "one", S3: toBucket()}, 1))
+	newOutlet(o, b, nil).Deliver(o.add(&deliverystream.Stream{Name: "one", S3: toBucket()}, 1))
 	if diff := cmp.Diff([]string{"one"}, o.done); diff != "" || len(b.put) > 0 {
 		t.Errorf("%s; objects %v", diff, b.put)
 	}
@@ -213,10 +213,10 @@ func TestDamaged(t *testing.T) {
 // again at once for ever.
 func TestRecordsAreMissing(t *testing.T) {
 	o, b := newOwner(t), &buckets{}
-	one := o.add(&stream.Stream{Name: "one", S3: toBucket()}, 1)
-	other := o.add(&stream.Stream{Name: "other", HTTP: toEndpoint(0)}, 1)
+	one := o.add(&deliverystream.Stream{Name: "one", S3: toBucket()}, 1)
+	other := o.add(&deliverystream.Stream{Name: "other", HTTP: toEndpoint(0)}, 1)
 	out := newOutlet(o, b, func(_ context.Context, p *outlet.Post) error { return p.Records(func([]byte) {}) })
-	for _, of := range []stream.Instance{one, other} {
+	for _, of := range []deliverystream.Instance{one, other} {
 		out.Deliver(of)
 	}
 	if diff := cmp.Diff([]string{"one", "other"}, o.done); diff != "" || len(b.put) > 0 {
@@ -242,7 +242,7 @@ func TestGivingUp(t *testing.T) {
 					attempts++
 					return tt.err
 				})
-				out.Deliver(o.add(&stream.Stream{Name: "one", HTTP: toEndpoint(30)}, 1, "x"))
+				out.Deliver(o.add(&deliverystream.Stream{Name: "one", HTTP: toEndpoint(30)}, 1, "x"))
 				if attempts != tt.attempts || len(b.put) != 1 || !strings.HasPrefix(b.put[0], `http-endpoint-failed: {"attemptsMade":`) || !strings.Contains(b.put[0], `"errorCode":"c","errorMessage":"m"`) {
 					t.Errorf("%d attempts, then %v", attempts, b.put)
 				}
@@ -257,20 +257,20 @@ func TestRetriesOfTheEndpoint(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		failing int // attempts at the bucket
-		change  func(b *stream.Batch)
+		change  func(b *deliverystream.Batch)
 		posts   int
 	}{
-		{"at once", 0, func(*stream.Batch) {}, 3},
-		{"the backup is away", 5, func(*stream.Batch) {}, 3},
-		{"a stream that had a bucket", 0, func(b *stream.Batch) { b.Begun, b.Attempts = start.Add(-time.Hour).UnixMilli(), 2 }, 2},
-		{"another endpoint before", 0, func(b *stream.Batch) {
-			b.Posted = &stream.Posted{URL: "https://before.example", First: start.Add(-time.Hour).UnixMilli(), Count: 7}
+		{"at once", 0, func(*deliverystream.Batch) {}, 3},
+		{"the backup is away", 5, func(*deliverystream.Batch) {}, 3},
+		{"a stream that had a bucket", 0, func(b *deliverystream.Batch) { b.Begun, b.Attempts = start.Add(-time.Hour).UnixMilli(), 2 }, 2},
+		{"another endpoint before", 0, func(b *deliverystream.Batch) {
+			b.Posted = &deliverystream.Posted{URL: "https://before.example", First: start.Add(-time.Hour).UnixMilli(), Count: 7}
 		}, 3},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				o, b, posts := newOwner(t), &buckets{failing: tt.failing}, 0
-				of := o.add(&stream.Stream{Name: "one", HTTP: toEndpoint(3)}, 1, "x")
+				of := o.add(&deliverystream.Stream{Name: "one", HTTP: toEndpoint(3)}, 1, "x")
 				tt.change(o.batches["one"])
 				newOutlet(o, b, func(context.Context, *outlet.Post) error { posts++; return &outlet.Error{Code: "c"} }).Deliver(of)
 				if posts != tt.posts || len(b.put) != 1 || !strings.Contains(b.put[0], fmt.Sprintf(`"attemptsMade":%d,`, posts)) {
@@ -285,7 +285,7 @@ func TestRetriesOfTheEndpoint(t *testing.T) {
 func TestNowhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOwner(t)
-		of := o.add(&stream.Stream{Name: "one", S3: toBucket()}, 1, "x")
+		of := o.add(&deliverystream.Stream{Name: "one", S3: toBucket()}, 1, "x")
 		var failed []error
 		out := outlet.New(outlet.Options{
 			Streams: o, Clock: clock.System, Logger: slog.New(slog.DiscardHandler), Observe: func(e *outlet.Event) {

@@ -17,6 +17,7 @@ import (
 	"godwit.dev/godwit/internal/platform"
 	"godwit.dev/godwit/internal/seal"
 	"godwit.dev/godwit/internal/shard"
+	"godwit.dev/godwit/internal/shard/deliverystreams"
 	"godwit.dev/godwit/internal/shard/identity"
 	"godwit.dev/godwit/internal/shard/jobs"
 	"godwit.dev/godwit/internal/shard/kernel"
@@ -24,7 +25,6 @@ import (
 	"godwit.dev/godwit/internal/shard/shardtest"
 	"godwit.dev/godwit/internal/shard/sources"
 	"godwit.dev/godwit/internal/shard/stacks"
-	"godwit.dev/godwit/internal/shard/streams"
 	"godwit.dev/godwit/internal/shard/texts"
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/memory"
@@ -102,9 +102,9 @@ func TestUnreadableKeysOfOwnShards(t *testing.T) {
 		{"stacks", func(k *kernel.Kernel) { stacks.New(k, nil, refusal.Text) }, []byte{keyspace.StackSpace, keyspace.StackRecords}, short, keyspace.ErrKey},
 		{"resources", func(k *kernel.Kernel) { stacks.New(k, nil, refusal.Text) }, []byte{keyspace.StackSpace, keyspace.StackResources}, short[:2], keyspace.ErrKey},
 		{"change sets", func(k *kernel.Kernel) { stacks.New(k, nil, refusal.Text) }, []byte{keyspace.StackSpace, keyspace.StackChanges}, short, keyspace.ErrKey},
-		{"delivery streams", func(k *kernel.Kernel) { streams.New(k, sealing, streams.Options{}) }, []byte{keyspace.FirehoseSpace, keyspace.DeliveryStreams}, []string{"", "1", "1\x00region"}, keyspace.ErrKey},
-		{"batches", func(k *kernel.Kernel) { streams.New(k, sealing, streams.Options{}) }, []byte{keyspace.FirehoseSpace, keyspace.FirehoseBatches}, short, keyspace.ErrKey},
-		{"chunks", func(k *kernel.Kernel) { streams.New(k, sealing, streams.Options{}) }, []byte{keyspace.FirehoseSpace, keyspace.FirehoseChunks}, short, keyspace.ErrKey},
+		{"delivery streams", func(k *kernel.Kernel) { deliverystreams.New(k, sealing, deliverystreams.Options{}) }, []byte{keyspace.FirehoseSpace, keyspace.DeliveryStreams}, []string{"", "1", "1\x00region"}, keyspace.ErrKey},
+		{"batches", func(k *kernel.Kernel) { deliverystreams.New(k, sealing, deliverystreams.Options{}) }, []byte{keyspace.FirehoseSpace, keyspace.FirehoseBatches}, short, keyspace.ErrKey},
+		{"chunks", func(k *kernel.Kernel) { deliverystreams.New(k, sealing, deliverystreams.Options{}) }, []byte{keyspace.FirehoseSpace, keyspace.FirehoseChunks}, short, keyspace.ErrKey},
 	} {
 		for _, rest := range c.rests {
 			j := journal.Open(journal.Options{Store: keyIn(t, string(c.prefix)+rest)})

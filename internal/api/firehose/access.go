@@ -7,7 +7,7 @@ import (
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/authorize"
-	"godwit.dev/godwit/internal/stream"
+	"godwit.dev/godwit/internal/deliverystream"
 )
 
 // access has the permissions that each operation requires. Source: actions, resources and
@@ -34,7 +34,7 @@ func on[In any](action string, name func(*In) string) api.Access {
 }
 
 func of(call *api.Call, action, name string) []authorize.Need {
-	return api.One("firehose:"+action, stream.Name(call.Region, call.Account, name))
+	return api.One("firehose:"+action, deliverystream.Name(call.Region, call.Account, name))
 }
 
 // passing requires iam:PassRole for the roles.
@@ -74,7 +74,7 @@ func updating(call *api.Call, in *UpdateDestinationInput) ([]authorize.Need, err
 }
 
 // rolesOf are the roles of destinations.
-func rolesOf(plain *stream.S3, extended *stream.ExtendedS3, endpoint *stream.HTTPEndpoint) (roles []*string) {
+func rolesOf(plain *deliverystream.S3, extended *deliverystream.ExtendedS3, endpoint *deliverystream.HTTPEndpoint) (roles []*string) {
 	if plain != nil {
 		roles = append(roles, plain.RoleARN)
 	}

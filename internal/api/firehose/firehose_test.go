@@ -16,8 +16,8 @@ import (
 	"godwit.dev/godwit/internal/api/firehose"
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/deliverystream"
 	"godwit.dev/godwit/internal/fault"
-	"godwit.dev/godwit/internal/stream"
 )
 
 const (
@@ -30,32 +30,34 @@ var began = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 // owner holds streams by name, and refuses puts with err.
 type owner struct {
-	held map[string]*stream.Stream
+	held map[string]*deliverystream.Stream
 	keys map[string]string
-	put  []stream.Record
+	put  []deliverystream.Record
 	err  error
 }
 
-func newOwner() *owner { return &owner{held: map[string]*stream.Stream{}, keys: map[string]string{}} }
+func newOwner() *owner {
+	return &owner{held: map[string]*deliverystream.Stream{}, keys: map[string]string{}}
+}
 
-func (o *owner) Create(s *stream.Stream, key string) error {
+func (o *owner) Create(s *deliverystream.Stream, key string) error {
 	if o.held[s.Name] != nil {
-		return stream.ErrTaken.With(s.Name, s.Account)
+		return deliverystream.ErrTaken.With(s.Name, s.Account)
 	}
 	s.Version, s.Created = 1, began
 	o.held[s.Name], o.keys[s.Name] = s, key
 	return nil
 }
 
-func (o *owner) Find(a arn.ARN) (*stream.Stream, error) {
-	name, _ := stream.NameOf(a)
+func (o *owner) Find(a arn.ARN) (*deliverystream.Stream, error) {
+	name, _ := deliverystream.NameOf(a)
 	if s := o.held[name]; s != nil && s.Account == a.Account && s.Region == a.Region {
 		return s, nil
 	}
-	return nil, stream.ErrNoStream.With(name, a.Account)
+	return nil, deliverystream.ErrNoStream.With(name, a.Account)
 }
 
-func (o *owner) Change(a arn.ARN, key *string, command func(s *stream.Stream, now time.Time) error) error {
+func (o *owner) Change(a arn.ARN, key *string, command func(s *deliverystream.Stream, now time.Time) error) error {
 	s, err := o.Find(a)
 	if err != nil {
 		return err
@@ -88,7 +90,7 @@ func (o *owner) List(_, _, after string, limit int) (names []string, more bool) 
 	return names[:min(limit, len(names))], len(names) > limit
 }
 
-func (o *owner) Put(_ context.Context, _ arn.ARN, records []stream.Record) (ids []string, err error) {
+func (o *owner) Put(_ context.Context, _ arn.ARN, records []deliverystream.Record) (ids []string, err error) {
 	if o.err != nil {
 		return nil, o.err
 	}
@@ -129,7 +131,7 @@ func TestDestinations(t *testing.T) {
 	}
 	// Another address does not get the key that the one before had; the same keeps it.
 	to := func(version int, url string) string {
-		return fmt.Sprintf(`{"DeliveryStreamName":"web","CurrentDeliveryStreamVersionId":"%d","DestinationId":%q,"HttpEndpointDestinationUpdate":{"EndpointConfiguration":{"Url":%q}}}`, version, stream.DestinationID, url)
+		return fmt.Sprintf(`{"DeliveryStreamName":"web","CurrentDeliveryStreamVersionId":"%d","DestinationId":%q,"HttpEndpointDestinationUpdate":{"EndpointConfiguration":{"Url":%q}}}`, version, deliverystream.DestinationID, url)
 	}
 	a.Check("UpdateDestination", to(1, "https://e.example/"), apitest.Answered, "")
 	if o.keys["web"] != "hidden" {
@@ -141,7 +143,7 @@ func TestDestinations(t *testing.T) {
 		t.Error("another address has the key of the one before")
 	}
 	// A bucket instead: with it goes what was of the endpoint.
-	a.Check("UpdateDestination", `{"DeliveryStreamName":"web","CurrentDeliveryStreamVersionId":"3","DestinationId":"`+stream.DestinationID+`","ExtendedS3DestinationUpdate":{`+bucket+`,"Prefix":"p/"}}`, apitest.Answered, "")
+	a.Check("UpdateDestination", `{"DeliveryStreamName":"web","CurrentDeliveryStreamVersionId":"3","DestinationId":"`+deliverystream.DestinationID+`","ExtendedS3DestinationUpdate":{`+bucket+`,"Prefix":"p/"}}`, apitest.Answered, "")
 	if s := o.held["web"]; s.HTTP != nil || !s.Extended || *s.S3.Prefix != "p/" || s.Version != 4 {
 		t.Errorf("%+v", s)
 	}
@@ -214,18 +216,18 @@ func TestRecords(t *testing.T) {
 	a.Check("PutRecordBatch", batch(data(1), data(2)), apitest.Answered, `{"FailedPutCount":0,"Encrypted":false,"RequestResponses":[{"RecordId":"id0"`)
 	for in, text := range map[string]string{
 		batch(): "greater than or equal to 1",
-		batch(slices.Repeat([]string{data(0)}, 501)...): "less than or equal to 500",
-		batch(data(1), `{}`):                            "records.2.member.data",
-		batch(data(1), data(stream.MaxRecord+1)):        "records.2.member.data",
+		batch(slices.Repeat([]string{data(0)}, 501)...):  "less than or equal to 500",
+		batch(data(1), `{}`):                             "records.2.member.data",
+		batch(data(1), data(deliverystream.MaxRecord+1)): "records.2.member.data",
 	} {
 		a.Check("PutRecordBatch", in, fault.ValidationFailed, text)
 	}
-	a.Check("PutRecordBatch", batch(slices.Repeat([]string{data(stream.MaxRecord)}, 5)...), fault.InvalidParameter, "4 MB")
+	a.Check("PutRecordBatch", batch(slices.Repeat([]string{data(deliverystream.MaxRecord)}, 5)...), fault.InvalidParameter, "4 MB")
 	a.Check("PutRecord", `{"DeliveryStreamName":"none","Record":`+data(3)+`}`, fault.ResourceNotFound, "none")
 	if len(o.put) != 3 {
 		t.Errorf("%d records were put, want 3", len(o.put))
 	}
-	o.err = stream.ErrFull
+	o.err = deliverystream.ErrFull
 	a.Check("PutRecordBatch", batch(data(1), data(2)), apitest.Answered, `{"FailedPutCount":2,"Encrypted":false,"RequestResponses":[{"RecordId":"","ErrorCode":"Code"`)
 	a.Check("PutRecord", `{"DeliveryStreamName":"s","Record":`+data(3)+`}`, fault.Throttled, "")
 	o.err = errors.New("lost")
@@ -287,13 +289,13 @@ func TestNeeds(t *testing.T) {
 	one, two := role, other
 	made := &firehose.CreateDeliveryStreamInput{
 		DeliveryStreamName: "s", Tags: []firehose.Tag{{Key: new("k")}},
-		HttpEndpointDestinationConfiguration: &stream.HTTPEndpoint{RoleARN: &one, S3Configuration: &stream.S3{RoleARN: &two}},
+		HttpEndpointDestinationConfiguration: &deliverystream.HTTPEndpoint{RoleARN: &one, S3Configuration: &deliverystream.S3{RoleARN: &two}},
 	}
 	if got, want := needs("CreateDeliveryStream", made), []string{"firehose:CreateDeliveryStream " + s, "firehose:TagDeliveryStream " + s, "iam:PassRole " + one, "iam:PassRole " + two}; !reflect.DeepEqual(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	changed := &firehose.UpdateDestinationInput{
-		DeliveryStreamName: "s", HttpEndpointDestinationUpdate: &firehose.HTTPUpdate{RoleARN: &one, S3Update: &stream.S3{RoleARN: &one}},
+		DeliveryStreamName: "s", HttpEndpointDestinationUpdate: &firehose.HTTPUpdate{RoleARN: &one, S3Update: &deliverystream.S3{RoleARN: &one}},
 	}
 	if got, want := needs("UpdateDestination", changed), []string{"firehose:UpdateDestination " + s, "iam:PassRole " + one}; !reflect.DeepEqual(got, want) {
 		t.Errorf("%q, want %q", got, want)

@@ -8,9 +8,9 @@ import (
 
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/deliverystream"
 	"godwit.dev/godwit/internal/fastjson"
 	"godwit.dev/godwit/internal/fault"
-	"godwit.dev/godwit/internal/stream"
 )
 
 // putRecord answers PutRecord.
@@ -26,7 +26,7 @@ func (s *Service) putRecord(ctx context.Context, call *api.Call, in *PutRecordIn
 	if err != nil {
 		return nil, err
 	}
-	ids, err := s.Store.Put(ctx, a, []stream.Record{{Data: in.Record.Data}})
+	ids, err := s.Store.Put(ctx, a, []deliverystream.Record{{Data: in.Record.Data}})
 	s.put(call, found, "PutRecord", 1, int64(len(in.Record.Data)), err)
 	if err != nil {
 		return nil, err
@@ -70,14 +70,14 @@ func (s *Service) putRecordBatch(ctx context.Context, call *api.Call, in *PutRec
 }
 
 // batch validates the records of a batch.
-func batch(in []Record) (records []stream.Record, size int64, err error) {
+func batch(in []Record) (records []deliverystream.Record, size int64, err error) {
 	switch n := len(in); {
 	case n == 0:
 		return nil, 0, constraint("records", "[]", "Member must have length greater than or equal to 1")
-	case n > stream.MaxRecords:
+	case n > deliverystream.MaxRecords:
 		return nil, 0, constraint("records", fmt.Sprintf("[%d records]", n), "Member must have length less than or equal to 500")
 	}
-	records = make([]stream.Record, len(in))
+	records = make([]deliverystream.Record, len(in))
 	for i := range in {
 		if err := checkData(fmt.Sprintf("records.%d.member.data", i+1), in[i].Data); err != nil {
 			return nil, 0, err
@@ -85,7 +85,7 @@ func batch(in []Record) (records []stream.Record, size int64, err error) {
 		records[i].Data = in[i].Data
 		size += int64(len(in[i].Data))
 	}
-	if size > stream.MaxBatch {
+	if size > deliverystream.MaxBatch {
 		return nil, 0, invalid("Records size exceeds 4 MB limit")
 	}
 	return records, size, nil
@@ -95,14 +95,14 @@ func checkData(member string, data []byte) error {
 	switch {
 	case data == nil:
 		return missing(member)
-	case len(data) > stream.MaxRecord:
-		return invalidShape("1 validation error detected: Value at '%s' failed to satisfy constraint: Member must have length less than or equal to %d", member, stream.MaxRecord)
+	case len(data) > deliverystream.MaxRecord:
+		return invalidShape("1 validation error detected: Value at '%s' failed to satisfy constraint: Member must have length less than or equal to %d", member, deliverystream.MaxRecord)
 	}
 	return nil
 }
 
 // put reports a put to Observe.
-func (s *Service) put(call *api.Call, found *stream.Stream, name string, records int, size int64, err error) {
+func (s *Service) put(call *api.Call, found *deliverystream.Stream, name string, records int, size int64, err error) {
 	r := Putting(found.ARN(), name, records, size, err)
 	s.done(call, r)
 }
@@ -137,7 +137,7 @@ func (in *PutRecordBatchInput) FastDecode(body []byte) error {
 			if in.Records != nil {
 				s.Fail()
 			}
-			in.Records = make([]Record, 0, stream.MaxRecords)
+			in.Records = make([]Record, 0, deliverystream.MaxRecords)
 			buffer := make([]byte, 0, base64.StdEncoding.DecodedLen(len(body)))
 			for more := s.Array(); more; more = s.More() {
 				var data []byte

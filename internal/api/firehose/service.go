@@ -8,19 +8,19 @@ import (
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/deliverystream"
 	"godwit.dev/godwit/internal/fault"
-	"godwit.dev/godwit/internal/stream"
 )
 
 // Store has the delivery streams; *streams.Module implements it. Its errors are of package
 // fault.
 type Store interface {
-	Create(s *stream.Stream, key string) error
-	Find(a arn.ARN) (*stream.Stream, error)
-	Change(a arn.ARN, key *string, command func(s *stream.Stream, now time.Time) error) error
+	Create(s *deliverystream.Stream, key string) error
+	Find(a arn.ARN) (*deliverystream.Stream, error)
+	Change(a arn.ARN, key *string, command func(s *deliverystream.Stream, now time.Time) error) error
 	Delete(a arn.ARN) error
 	List(account, region, after string, limit int) (names []string, more bool)
-	Put(ctx context.Context, a arn.ARN, records []stream.Record) (ids []string, err error)
+	Put(ctx context.Context, a arn.ARN, records []deliverystream.Record) (ids []string, err error)
 }
 
 // Options are the dependencies and settings of a Service.
@@ -94,7 +94,7 @@ func named(call *api.Call, name string) (arn.ARN, error) {
 	if err := checkName("deliveryStreamName", name); err != nil {
 		return arn.ARN{}, err
 	}
-	return stream.Name(call.Region, call.Account, name), nil
+	return deliverystream.Name(call.Region, call.Account, name), nil
 }
 
 func invalid(format string, args ...any) error {

@@ -5,7 +5,7 @@ import (
 	"reflect"
 
 	"godwit.dev/godwit/internal/api"
-	"godwit.dev/godwit/internal/stream"
+	"godwit.dev/godwit/internal/deliverystream"
 )
 
 // Empty is an output without members.
@@ -36,26 +36,26 @@ type ExtendedInput struct {
 	BucketARN                         *string
 	Prefix                            *string
 	ErrorOutputPrefix                 *string
-	BufferingHints                    *stream.BufferingHints
+	BufferingHints                    *deliverystream.BufferingHints
 	CompressionFormat                 *string
-	EncryptionConfiguration           *stream.BucketEncryption
-	CloudWatchLoggingOptions          *stream.Logging
-	ProcessingConfiguration           *stream.Processing
+	EncryptionConfiguration           *deliverystream.BucketEncryption
+	CloudWatchLoggingOptions          *deliverystream.Logging
+	ProcessingConfiguration           *deliverystream.Processing
 	S3BackupMode                      *string
 	S3BackupConfiguration             *Unbuilt
 	S3BackupUpdate                    *Unbuilt // as UpdateDestination calls it
-	DataFormatConversionConfiguration *stream.Switch
-	DynamicPartitioningConfiguration  *stream.Partitioning
+	DataFormatConversionConfiguration *deliverystream.Switch
+	DynamicPartitioningConfiguration  *deliverystream.Partitioning
 	FileExtension                     *string
 	CustomTimeZone                    *string
 }
 
 // destination is the persisted form; nil if e is nil.
-func (e *ExtendedInput) destination() *stream.ExtendedS3 {
+func (e *ExtendedInput) destination() *deliverystream.ExtendedS3 {
 	if e == nil {
 		return nil
 	}
-	return &stream.ExtendedS3{
+	return &deliverystream.ExtendedS3{
 		RoleARN: e.RoleARN, BucketARN: e.BucketARN, Prefix: e.Prefix, ErrorOutputPrefix: e.ErrorOutputPrefix, BufferingHints: e.BufferingHints,
 		CompressionFormat: e.CompressionFormat, EncryptionConfiguration: e.EncryptionConfiguration, CloudWatchLoggingOptions: e.CloudWatchLoggingOptions,
 		ProcessingConfiguration: e.ProcessingConfiguration, S3BackupMode: e.S3BackupMode, DataFormatConversionConfiguration: e.DataFormatConversionConfiguration,
@@ -69,9 +69,9 @@ type CreateDeliveryStreamInput struct {
 	DeliveryStreamType                         *string
 	DirectPutSourceConfiguration               *ThroughputHint
 	DeliveryStreamEncryptionConfigurationInput *EncryptionInput
-	S3DestinationConfiguration                 *stream.S3
+	S3DestinationConfiguration                 *deliverystream.S3
 	ExtendedS3DestinationConfiguration         *ExtendedInput
-	HttpEndpointDestinationConfiguration       *stream.HTTPEndpoint
+	HttpEndpointDestinationConfiguration       *deliverystream.HTTPEndpoint
 	Tags                                       []Tag
 
 	KinesisStreamSourceConfiguration                   *Unbuilt
@@ -86,7 +86,7 @@ type CreateDeliveryStreamInput struct {
 	IcebergDestinationConfiguration                    *Unbuilt
 }
 
-func (in *CreateDeliveryStreamInput) extended() *stream.ExtendedS3 {
+func (in *CreateDeliveryStreamInput) extended() *deliverystream.ExtendedS3 {
 	return in.ExtendedS3DestinationConfiguration.destination()
 }
 
@@ -157,22 +157,22 @@ type EndpointDescription struct {
 // HTTPDescription describes an HTTP destination.
 type HTTPDescription struct {
 	EndpointConfiguration       *EndpointDescription
-	BufferingHints              *stream.BufferingHints
-	CloudWatchLoggingOptions    *stream.Logging
-	RequestConfiguration        *stream.RequestConfiguration
-	ProcessingConfiguration     *stream.Processing
+	BufferingHints              *deliverystream.BufferingHints
+	CloudWatchLoggingOptions    *deliverystream.Logging
+	RequestConfiguration        *deliverystream.RequestConfiguration
+	ProcessingConfiguration     *deliverystream.Processing
 	RoleARN                     *string
-	RetryOptions                *stream.RetryOptions
+	RetryOptions                *deliverystream.RetryOptions
 	S3BackupMode                *string
-	S3DestinationDescription    *stream.S3
-	SecretsManagerConfiguration *stream.Switch
+	S3DestinationDescription    *deliverystream.S3
+	SecretsManagerConfiguration *deliverystream.Switch
 }
 
 // DestinationDescription describes a destination.
 type DestinationDescription struct {
 	DestinationId                      string
-	S3DestinationDescription           *stream.S3
-	ExtendedS3DestinationDescription   *stream.ExtendedS3
+	S3DestinationDescription           *deliverystream.S3
+	ExtendedS3DestinationDescription   *deliverystream.ExtendedS3
 	HttpEndpointDestinationDescription *HTTPDescription
 }
 
@@ -212,16 +212,16 @@ type ListDeliveryStreamsOutput struct {
 
 // HTTPUpdate is a change of an HTTP destination.
 type HTTPUpdate struct {
-	EndpointConfiguration       *stream.HTTPTarget
-	BufferingHints              *stream.BufferingHints
-	CloudWatchLoggingOptions    *stream.Logging
-	RequestConfiguration        *stream.RequestConfiguration
-	ProcessingConfiguration     *stream.Processing
+	EndpointConfiguration       *deliverystream.HTTPTarget
+	BufferingHints              *deliverystream.BufferingHints
+	CloudWatchLoggingOptions    *deliverystream.Logging
+	RequestConfiguration        *deliverystream.RequestConfiguration
+	ProcessingConfiguration     *deliverystream.Processing
 	RoleARN                     *string
-	RetryOptions                *stream.RetryOptions
+	RetryOptions                *deliverystream.RetryOptions
 	S3BackupMode                *string
-	S3Update                    *stream.S3
-	SecretsManagerConfiguration *stream.Switch
+	S3Update                    *deliverystream.S3
+	SecretsManagerConfiguration *deliverystream.Switch
 }
 
 // UpdateDestinationInput is the input of UpdateDestination.
@@ -229,7 +229,7 @@ type UpdateDestinationInput struct {
 	DeliveryStreamName             string `wire:"required"`
 	CurrentDeliveryStreamVersionId string `wire:"required"`
 	DestinationId                  string `wire:"required"`
-	S3DestinationUpdate            *stream.S3
+	S3DestinationUpdate            *deliverystream.S3
 	ExtendedS3DestinationUpdate    *ExtendedInput
 	HttpEndpointDestinationUpdate  *HTTPUpdate
 
@@ -242,17 +242,17 @@ type UpdateDestinationInput struct {
 	IcebergDestinationUpdate                    *Unbuilt
 }
 
-func (in *UpdateDestinationInput) extended() *stream.ExtendedS3 {
+func (in *UpdateDestinationInput) extended() *deliverystream.ExtendedS3 {
 	return in.ExtendedS3DestinationUpdate.destination()
 }
 
 // endpoint is the persisted form of a changed HTTP destination; nil: there is none.
-func (in *UpdateDestinationInput) endpoint() *stream.HTTPEndpoint {
+func (in *UpdateDestinationInput) endpoint() *deliverystream.HTTPEndpoint {
 	u := in.HttpEndpointDestinationUpdate
 	if u == nil {
 		return nil
 	}
-	return &stream.HTTPEndpoint{
+	return &deliverystream.HTTPEndpoint{
 		EndpointConfiguration: u.EndpointConfiguration, BufferingHints: u.BufferingHints, CloudWatchLoggingOptions: u.CloudWatchLoggingOptions,
 		RequestConfiguration: u.RequestConfiguration, ProcessingConfiguration: u.ProcessingConfiguration, RoleARN: u.RoleARN, RetryOptions: u.RetryOptions,
 		S3BackupMode: u.S3BackupMode, S3Configuration: u.S3Update, SecretsManagerConfiguration: u.SecretsManagerConfiguration,

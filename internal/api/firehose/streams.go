@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/api"
-	"godwit.dev/godwit/internal/stream"
+	"godwit.dev/godwit/internal/deliverystream"
 )
 
 // Values of members.
@@ -38,7 +38,7 @@ func (s *Service) createDeliveryStream(_ context.Context, call *api.Call, in *Cr
 	if name := in.unbuilt(); name != "" {
 		return nil, unbuilt(name)
 	}
-	made := &stream.Stream{Account: call.Account, Region: call.Region, Name: in.DeliveryStreamName}
+	made := &deliverystream.Stream{Account: call.Account, Region: call.Region, Name: in.DeliveryStreamName}
 	if made.Tags, err = readTags(in.Tags); err != nil {
 		return nil, err
 	}
@@ -65,7 +65,7 @@ func (s *Service) createDeliveryStream(_ context.Context, call *api.Call, in *Cr
 
 // direct sets a stream's destination, or updates it. key is the new access key of the
 // endpoint, empty for none; nil: unchanged.
-func (s *Service) direct(next *stream.Stream, given *destination) (key *string, err error) {
+func (s *Service) direct(next *deliverystream.Stream, given *destination) (key *string, err error) {
 	extended, endpoint, isExtended := next.S3, next.HTTP, next.Extended
 	switch {
 	case given.endpoint != nil:
@@ -101,7 +101,7 @@ func (s *Service) direct(next *stream.Stream, given *destination) (key *string, 
 	return key, nil
 }
 
-func (s *Service) assumable(of *stream.Stream, role string) error {
+func (s *Service) assumable(of *deliverystream.Stream, role string) error {
 	if s.Assumable == nil {
 		return nil
 	}
@@ -126,13 +126,13 @@ func (s *Service) describeDeliveryStream(_ context.Context, call *api.Call, in *
 	}
 	s.done(call, Request{Stream: a, Name: "DescribeDeliveryStream"})
 	d := describe(found)
-	if api.Deref(in.ExclusiveStartDestinationId) >= stream.DestinationID {
+	if api.Deref(in.ExclusiveStartDestinationId) >= deliverystream.DestinationID {
 		d.Destinations = []DestinationDescription{}
 	}
 	return &DescribeDeliveryStreamOutput{d}, nil
 }
 
-func describe(s *stream.Stream) Description {
+func describe(s *deliverystream.Stream) Description {
 	d := Description{
 		DeliveryStreamName: s.Name, DeliveryStreamARN: s.ARN().String(), DeliveryStreamStatus: active, DeliveryStreamType: directPut,
 		VersionId: strconv.Itoa(s.Version), CreateTimestamp: api.TimeOf(s.Created),
@@ -148,7 +148,7 @@ func describe(s *stream.Stream) Description {
 	if s.Throughput > 0 {
 		d.Source = &SourceDescription{&ThroughputHint{&s.Throughput}}
 	}
-	to := DestinationDescription{DestinationId: stream.DestinationID}
+	to := DestinationDescription{DestinationId: deliverystream.DestinationID}
 	if h := s.HTTP; h != nil {
 		to.HttpEndpointDestinationDescription = &HTTPDescription{
 			EndpointConfiguration: &EndpointDescription{h.EndpointConfiguration.Url, h.EndpointConfiguration.Name},
@@ -226,14 +226,14 @@ func (s *Service) updateDestination(_ context.Context, call *api.Call, in *Updat
 	defer func() { s.done(call, Request{Stream: a, Name: "UpdateDeliveryStream"}) }()
 	next := seen.Clone()
 	var key *string
-	if err := next.Redirect(in.CurrentDeliveryStreamVersionId, in.DestinationId, func(next *stream.Stream) (err error) {
+	if err := next.Redirect(in.CurrentDeliveryStreamVersionId, in.DestinationId, func(next *deliverystream.Stream) (err error) {
 		key, err = s.direct(next, &given)
 		return err
 	}, call.Time); err != nil {
 		return nil, err
 	}
-	return nil, s.Store.Change(a, key, func(current *stream.Stream, now time.Time) error {
-		return current.Redirect(in.CurrentDeliveryStreamVersionId, in.DestinationId, func(current *stream.Stream) error {
+	return nil, s.Store.Change(a, key, func(current *deliverystream.Stream, now time.Time) error {
+		return current.Redirect(in.CurrentDeliveryStreamVersionId, in.DestinationId, func(current *deliverystream.Stream) error {
 			current.S3, current.HTTP, current.Extended = next.S3, next.HTTP, next.Extended
 			return nil
 		}, now)
@@ -253,7 +253,7 @@ func (s *Service) tagDeliveryStream(_ context.Context, call *api.Call, in *TagDe
 	if len(tags) == 0 {
 		return nil, constraint("tags", "[]", "Member must have length greater than or equal to 1")
 	}
-	return nil, s.Store.Change(a, nil, func(found *stream.Stream, _ time.Time) error { return found.Tag(tags) })
+	return nil, s.Store.Change(a, nil, func(found *deliverystream.Stream, _ time.Time) error { return found.Tag(tags) })
 }
 
 // untagDeliveryStream answers UntagDeliveryStream.
@@ -262,7 +262,7 @@ func (s *Service) untagDeliveryStream(_ context.Context, call *api.Call, in *Unt
 	if err != nil {
 		return nil, err
 	}
-	if n := len(in.TagKeys); n == 0 || n > stream.MaxTags {
+	if n := len(in.TagKeys); n == 0 || n > deliverystream.MaxTags {
 		return nil, constraint("tagKeys", "["+strings.Join(in.TagKeys, ", ")+"]", "Member must have length between 1 and 50")
 	}
 	for _, key := range in.TagKeys {
@@ -270,7 +270,7 @@ func (s *Service) untagDeliveryStream(_ context.Context, call *api.Call, in *Unt
 			return nil, err
 		}
 	}
-	return nil, s.Store.Change(a, nil, func(found *stream.Stream, _ time.Time) error {
+	return nil, s.Store.Change(a, nil, func(found *deliverystream.Stream, _ time.Time) error {
 		for _, key := range in.TagKeys {
 			delete(found.Tags, key)
 		}
@@ -284,7 +284,7 @@ func (s *Service) listTagsForDeliveryStream(_ context.Context, call *api.Call, i
 	if err != nil {
 		return nil, err
 	}
-	limit, err := within("limit", in.Limit, 1, stream.MaxTags, stream.MaxTags)
+	limit, err := within("limit", in.Limit, 1, deliverystream.MaxTags, deliverystream.MaxTags)
 	if err != nil {
 		return nil, err
 	}
@@ -314,13 +314,13 @@ func (s *Service) startDeliveryStreamEncryption(_ context.Context, call *api.Cal
 	if err != nil {
 		return nil, err
 	}
-	encryption := stream.Encryption{Enabled: true, KeyType: awsOwned, Changed: true}
+	encryption := deliverystream.Encryption{Enabled: true, KeyType: awsOwned, Changed: true}
 	if e := in.DeliveryStreamEncryptionConfigurationInput; e != nil {
 		if encryption, err = readEncryption(e); err != nil {
 			return nil, err
 		}
 	}
-	return nil, s.Store.Change(a, nil, func(found *stream.Stream, _ time.Time) error {
+	return nil, s.Store.Change(a, nil, func(found *deliverystream.Stream, _ time.Time) error {
 		found.Encryption = encryption
 		return nil
 	})
@@ -332,13 +332,13 @@ func (s *Service) stopDeliveryStreamEncryption(_ context.Context, call *api.Call
 	if err != nil {
 		return nil, err
 	}
-	return nil, s.Store.Change(a, nil, func(found *stream.Stream, _ time.Time) error {
-		found.Encryption = stream.Encryption{Changed: true}
+	return nil, s.Store.Change(a, nil, func(found *deliverystream.Stream, _ time.Time) error {
+		found.Encryption = deliverystream.Encryption{Changed: true}
 		return nil
 	})
 }
 
-func readEncryption(in *EncryptionInput) (e stream.Encryption, err error) {
+func readEncryption(in *EncryptionInput) (e deliverystream.Encryption, err error) {
 	if in.KeyType == nil {
 		return e, missing("deliveryStreamEncryptionConfigurationInput.keyType")
 	}
@@ -351,5 +351,5 @@ func readEncryption(in *EncryptionInput) (e stream.Encryption, err error) {
 	if in.KeyARN != nil {
 		return e, invalid("KeyARN should not be specified for KeyType AWS_OWNED_CMK.")
 	}
-	return stream.Encryption{Enabled: true, KeyType: awsOwned, Changed: true}, nil
+	return deliverystream.Encryption{Enabled: true, KeyType: awsOwned, Changed: true}, nil
 }

@@ -10,9 +10,9 @@ import (
 	"unicode/utf8"
 
 	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/deliverystream"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/outlet"
-	"godwit.dev/godwit/internal/stream"
 )
 
 // The limits of the model, in characters.
@@ -47,7 +47,7 @@ func checkName(member, name string) error {
 		return constraint(member, name, "Member must have length greater than or equal to 1")
 	case len(name) > longest:
 		return constraint(member, name, "Member must have length less than or equal to 64")
-	case !stream.ValidName(name):
+	case !deliverystream.ValidName(name):
 		return constraint(member, name, "Member must satisfy regular expression pattern: [a-zA-Z0-9_.-]+")
 	}
 	return nil
@@ -108,7 +108,7 @@ func within(member string, value *int, minimum, maximum, usual int) (int, error)
 }
 
 func readTags(all []Tag) (map[string]string, error) {
-	if len(all) > stream.MaxTags {
+	if len(all) > deliverystream.MaxTags {
 		return nil, constraint("tags", fmt.Sprintf("[%d tags]", len(all)), "Member must have length less than or equal to 50")
 	}
 	tags := make(map[string]string, len(all))
@@ -135,9 +135,9 @@ func readTags(all []Tag) (map[string]string, error) {
 
 // destination is the destination in a request.
 type destination struct {
-	plain    *stream.S3
-	extended *stream.ExtendedS3
-	endpoint *stream.HTTPEndpoint
+	plain    *deliverystream.S3
+	extended *deliverystream.ExtendedS3
+	endpoint *deliverystream.HTTPEndpoint
 	backup   bool // with a backup besides the bucket
 }
 
@@ -166,7 +166,7 @@ const (
 )
 
 // checkExtended validates a bucket, and sets defaults.
-func (s *Service) checkExtended(member string, d *stream.ExtendedS3, backup bool) error {
+func (s *Service) checkExtended(member string, d *deliverystream.ExtendedS3, backup bool) error {
 	if s.NoBuckets {
 		return invalid("There is nowhere to put objects: start the server with --firehose-s3-endpoint or --firehose-directory.")
 	}
@@ -182,7 +182,7 @@ func (s *Service) checkExtended(member string, d *stream.ExtendedS3, backup bool
 		checkText(member+".bucketARN", *d.BucketARN, 1, 2048, bucketARN),
 		checkOptional(member+".prefix", d.Prefix, 0, maxPrefix, oneLine),
 		checkOptional(member+".errorOutputPrefix", d.ErrorOutputPrefix, 0, maxPrefix, oneLine),
-		checkEnum(member+".compressionFormat", d.CompressionFormat, uncompressed, stream.GZIP, "ZIP", "Snappy", "HADOOP_SNAPPY"),
+		checkEnum(member+".compressionFormat", d.CompressionFormat, uncompressed, deliverystream.GZIP, "ZIP", "Snappy", "HADOOP_SNAPPY"),
 		checkEnum(member+".s3BackupMode", d.S3BackupMode, "Disabled", "Enabled"),
 		checkOptional(member+".fileExtension", d.FileExtension, 0, 128, extension),
 		checkOptional(member+".customTimeZone", d.CustomTimeZone, 0, 50, timeZone),
@@ -190,14 +190,14 @@ func (s *Service) checkExtended(member string, d *stream.ExtendedS3, backup bool
 		checkHints(member, &d.BufferingHints, 128),
 		checkProcessing(member, d.ProcessingConfiguration),
 		checkPartitioning(member, d.DynamicPartitioningConfiguration),
-		stream.CheckPrefixes(api.Deref(d.Prefix), api.Deref(d.ErrorOutputPrefix)),
+		deliverystream.CheckPrefixes(api.Deref(d.Prefix), api.Deref(d.ErrorOutputPrefix)),
 	} {
 		if err != nil {
 			return err
 		}
 	}
 	switch format := api.Deref(d.CompressionFormat); {
-	case format != "" && format != uncompressed && format != stream.GZIP:
+	case format != "" && format != uncompressed && format != deliverystream.GZIP:
 		return invalid("Compression with %s is not built: use UNCOMPRESSED or GZIP.", format)
 	case d.EncryptionConfiguration != nil && d.EncryptionConfiguration.KMSEncryptionConfig != nil:
 		return invalid("Encryption of objects with a key of KMS is not built: use NoEncryption.")
@@ -218,14 +218,16 @@ func (s *Service) checkExtended(member string, d *stream.ExtendedS3, backup bool
 	}
 	fill(&d.Prefix, "")
 	fill(&d.CompressionFormat, uncompressed)
-	d.EncryptionConfiguration = &stream.BucketEncryption{NoEncryptionConfig: new(noEncryption)}
+	d.EncryptionConfiguration = &deliverystream.BucketEncryption{NoEncryptionConfig: new(noEncryption)}
 	fill(&d.S3BackupMode, "Disabled")
 	return nil
 }
 
-func isOn(s *stream.Switch) bool { return s != nil && s.Enabled != nil && *s.Enabled }
+func isOn(s *deliverystream.Switch) bool { return s != nil && s.Enabled != nil && *s.Enabled }
 
-func isPartitioned(p *stream.Partitioning) bool { return p != nil && p.Enabled != nil && *p.Enabled }
+func isPartitioned(p *deliverystream.Partitioning) bool {
+	return p != nil && p.Enabled != nil && *p.Enabled
+}
 
 func fill[T any](into **T, value T) {
 	if *into == nil {
@@ -233,9 +235,9 @@ func fill[T any](into **T, value T) {
 	}
 }
 
-func checkHints(member string, hints **stream.BufferingHints, limit int) error {
+func checkHints(member string, hints **deliverystream.BufferingHints, limit int) error {
 	const longest = 900
-	next := stream.BufferingHints{}
+	next := deliverystream.BufferingHints{}
 	if *hints != nil {
 		next = **hints
 	}
@@ -247,14 +249,14 @@ func checkHints(member string, hints **stream.BufferingHints, limit int) error {
 	if err != nil {
 		return err
 	}
-	*hints = &stream.BufferingHints{SizeInMBs: &size, IntervalInSeconds: &interval}
+	*hints = &deliverystream.BufferingHints{SizeInMBs: &size, IntervalInSeconds: &interval}
 	return nil
 }
 
-func checkLogging(member string, options **stream.Logging) error {
+func checkLogging(member string, options **deliverystream.Logging) error {
 	if *options == nil {
 		off := false
-		*options = &stream.Logging{Enabled: &off}
+		*options = &deliverystream.Logging{Enabled: &off}
 		return nil
 	}
 	const longest = 512
@@ -271,7 +273,7 @@ func checkLogging(member string, options **stream.Logging) error {
 }
 
 // checkProcessing refuses all processors but the one that is implemented.
-func checkProcessing(member string, p *stream.Processing) error {
+func checkProcessing(member string, p *deliverystream.Processing) error {
 	if p == nil {
 		return nil
 	}
@@ -280,11 +282,11 @@ func checkProcessing(member string, p *stream.Processing) error {
 			return missing(member + ".processingConfiguration.processors.1.member.type")
 		}
 		if err := checkEnum(member+".processingConfiguration.processors.1.member.type", one.Type,
-			"RecordDeAggregation", "Decompression", "CloudWatchLogProcessing", "Lambda", "MetadataExtraction", stream.AppendDelimiter); err != nil {
+			"RecordDeAggregation", "Decompression", "CloudWatchLogProcessing", "Lambda", "MetadataExtraction", deliverystream.AppendDelimiter); err != nil {
 			return err
 		}
-		if *one.Type != stream.AppendDelimiter && p.Enabled != nil && *p.Enabled {
-			return invalid("Processors of type %s are not built: only %s is.", *one.Type, stream.AppendDelimiter)
+		if *one.Type != deliverystream.AppendDelimiter && p.Enabled != nil && *p.Enabled {
+			return invalid("Processors of type %s are not built: only %s is.", *one.Type, deliverystream.AppendDelimiter)
 		}
 		for _, parameter := range one.Parameters {
 			if parameter.ParameterName == nil || parameter.ParameterValue == nil {
@@ -296,7 +298,7 @@ func checkProcessing(member string, p *stream.Processing) error {
 }
 
 // checkEndpoint validates an HTTP endpoint, and sets defaults.
-func (s *Service) checkEndpoint(h *stream.HTTPEndpoint, key *string) error {
+func (s *Service) checkEndpoint(h *deliverystream.HTTPEndpoint, key *string) error {
 	const member = "httpEndpointDestinationConfiguration"
 	e := h.EndpointConfiguration
 	if e == nil || e.Url == nil {
@@ -310,7 +312,7 @@ func (s *Service) checkEndpoint(h *stream.HTTPEndpoint, key *string) error {
 		s.checkURL(member+".endpointConfiguration.url", *e.Url, longestURL),
 		checkOptional(member+".endpointConfiguration.name", e.Name, 1, longestName, notBlank),
 		checkOptional(member+".roleARN", h.RoleARN, 1, 512, roleARN),
-		checkEnum(member+".s3BackupMode", h.S3BackupMode, failedOnly, stream.AllData),
+		checkEnum(member+".s3BackupMode", h.S3BackupMode, failedOnly, deliverystream.AllData),
 		checkLogging(member, &h.CloudWatchLoggingOptions),
 		checkHints(member, &h.BufferingHints, 64),
 		checkProcessing(member, h.ProcessingConfiguration),
@@ -346,16 +348,16 @@ func (s *Service) checkEndpoint(h *stream.HTTPEndpoint, key *string) error {
 }
 
 // checkRetry validates the duration of retries, and sets the default.
-func checkRetry(member string, o *stream.RetryOptions, usual int) (*stream.RetryOptions, error) {
+func checkRetry(member string, o *deliverystream.RetryOptions, usual int) (*deliverystream.RetryOptions, error) {
 	if o == nil {
-		o = &stream.RetryOptions{}
+		o = &deliverystream.RetryOptions{}
 	}
 	const longest = 7200
 	retry, err := within(member+".retryOptions.durationInSeconds", o.DurationInSeconds, 0, longest, usual)
-	return &stream.RetryOptions{DurationInSeconds: &retry}, err
+	return &deliverystream.RetryOptions{DurationInSeconds: &retry}, err
 }
 
-func checkPartitioning(member string, p *stream.Partitioning) error {
+func checkPartitioning(member string, p *deliverystream.Partitioning) error {
 	if p == nil || p.RetryOptions == nil {
 		return nil
 	}
@@ -378,12 +380,12 @@ func (s *Service) checkURL(member, text string, longest int) error {
 	return nil
 }
 
-func checkRequests(member string, h *stream.HTTPEndpoint) error {
-	c := stream.RequestConfiguration{}
+func checkRequests(member string, h *deliverystream.HTTPEndpoint) error {
+	c := deliverystream.RequestConfiguration{}
 	if h.RequestConfiguration != nil {
 		c = *h.RequestConfiguration
 	}
-	if err := checkEnum(member+".requestConfiguration.contentEncoding", c.ContentEncoding, "NONE", stream.GZIP); err != nil {
+	if err := checkEnum(member+".requestConfiguration.contentEncoding", c.ContentEncoding, "NONE", deliverystream.GZIP); err != nil {
 		return err
 	}
 	const most, longestName, longestValue = 50, 256, 1024

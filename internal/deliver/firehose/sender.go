@@ -10,13 +10,13 @@ import (
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/deliver"
 	"godwit.dev/godwit/internal/deliver/envelope"
+	"godwit.dev/godwit/internal/deliverystream"
 	"godwit.dev/godwit/internal/fault"
-	"godwit.dev/godwit/internal/stream"
 )
 
 // Streams accepts records; *streams.Module implements it.
 type Streams interface {
-	Put(ctx context.Context, a arn.ARN, records []stream.Record) (ids []string, err error)
+	Put(ctx context.Context, a arn.ARN, records []deliverystream.Record) (ids []string, err error)
 }
 
 // Roles refuses an action of a topic's role without permission, with AccessDenied.
@@ -45,7 +45,7 @@ func (s *Sender) Local() bool { return true }
 // Send puts the envelope, without its signature, or the raw message, as a line.
 func (s *Sender) Send(ctx context.Context, r *deliver.Request) deliver.Outcome {
 	to, err := arn.Parse(r.Subscription.Endpoint)
-	if _, ok := stream.NameOf(to); err != nil || !ok {
+	if _, ok := deliverystream.NameOf(to); err != nil || !ok {
 		return deliver.Outcome{Class: deliver.ClientError, Detail: "the endpoint is no delivery stream"}
 	}
 	role := ""
@@ -55,7 +55,7 @@ func (s *Sender) Send(ctx context.Context, r *deliver.Request) deliver.Outcome {
 	of, _, _ := r.Subscription.ARN.SplitSubscription()
 	err = s.roles.May(ctx, of, role, "firehose:PutRecord", to)
 	if err == nil {
-		_, err = s.streams.Put(ctx, to, []stream.Record{{Data: Record(r), Line: true}})
+		_, err = s.streams.Put(ctx, to, []deliverystream.Record{{Data: Record(r), Line: true}})
 	}
 	out := outcome(err)
 	out.Provider.Service = deliver.Firehose

@@ -10,12 +10,12 @@ import (
 	"godwit.dev/godwit/internal/deliver"
 	firehosesender "godwit.dev/godwit/internal/deliver/firehose"
 	"godwit.dev/godwit/internal/deliver/sendertest"
+	"godwit.dev/godwit/internal/deliverystream"
 	"godwit.dev/godwit/internal/fault"
-	"godwit.dev/godwit/internal/stream"
 	"godwit.dev/godwit/internal/topic"
 )
 
-var target = stream.Name("us-east-1", "000000000000", "s")
+var target = deliverystream.Name("us-east-1", "000000000000", "s")
 
 // streams take records as an endpoint behaves.
 type streams struct {
@@ -35,7 +35,7 @@ func (s *streams) May(_ context.Context, source arn.ARN, _, action string, resou
 	return s.denied
 }
 
-func (s *streams) Put(ctx context.Context, a arn.ARN, records []stream.Record) ([]string, error) {
+func (s *streams) Put(ctx context.Context, a arn.ARN, records []deliverystream.Record) ([]string, error) {
 	if a != target || len(records) != 1 || !records[0].Line {
 		s.t.Errorf("%d records for %s", len(records), a)
 	}

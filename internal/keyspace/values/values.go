@@ -19,13 +19,13 @@ import (
 	"godwit.dev/godwit/internal/queue/layout"
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard"
+	"godwit.dev/godwit/internal/shard/deliverystreams"
 	"godwit.dev/godwit/internal/shard/identity"
 	"godwit.dev/godwit/internal/shard/jobs"
 	"godwit.dev/godwit/internal/shard/platforms"
 	sealed "godwit.dev/godwit/internal/shard/signing"
 	"godwit.dev/godwit/internal/shard/sources"
 	"godwit.dev/godwit/internal/shard/stacks"
-	"godwit.dev/godwit/internal/shard/streams"
 	"godwit.dev/godwit/internal/shard/texts"
 	"godwit.dev/godwit/internal/topic"
 )
@@ -99,7 +99,7 @@ func check(k *keyspace.Key, key, value []byte) (err error) {
 		case keyspace.ModuleLogs:
 			err = logs.CheckRecord(k.ID, value)
 		case keyspace.ModuleFirehose:
-			err = streams.CheckRecord(k.ID, value)
+			err = deliverystreams.CheckRecord(k.ID, value)
 		default:
 			err = shard.CheckRecord(k.ID, value)
 		}

@@ -13,10 +13,10 @@ import (
 	"testing"
 	"time"
 
+	"godwit.dev/godwit/internal/deliverystream"
 	"godwit.dev/godwit/internal/outlet"
 	"godwit.dev/godwit/internal/outlet/web"
 	"godwit.dev/godwit/internal/publicnet"
-	"godwit.dev/godwit/internal/stream"
 )
 
 func post(url string) *outlet.Post {
@@ -96,7 +96,7 @@ func TestAttributes(t *testing.T) {
 	transport := &http.Transport{}
 	defer transport.CloseIdleConnections()
 	p := post(e.URL)
-	p.Attributes = []stream.Attribute{{AttributeName: new(name), AttributeValue: new(value)}}
+	p.Attributes = []deliverystream.Attribute{{AttributeName: new(name), AttributeValue: new(value)}}
 	if err := (&web.Endpoints{Transport: transport}).Post(t.Context(), p); err != nil || got.CommonAttributes[name] != value {
 		t.Errorf("%v; the attributes are %q", err, got.CommonAttributes)
 	}

@@ -16,6 +16,7 @@ import (
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/config"
+	"godwit.dev/godwit/internal/deliverystream"
 	"godwit.dev/godwit/internal/limit"
 	"godwit.dev/godwit/internal/monitor"
 	"godwit.dev/godwit/internal/monitor/metrics"
@@ -26,14 +27,13 @@ import (
 	"godwit.dev/godwit/internal/outlet/web"
 	"godwit.dev/godwit/internal/publicnet"
 	"godwit.dev/godwit/internal/seal"
+	"godwit.dev/godwit/internal/shard/deliverystreams"
 	"godwit.dev/godwit/internal/shard/kernel"
-	"godwit.dev/godwit/internal/shard/streams"
-	"godwit.dev/godwit/internal/stream"
 )
 
 // Streaming has the parts. Make one with New before the kernel is loaded, and Start it.
 type Streaming struct {
-	*streams.Module
+	*deliverystreams.Module
 
 	options Options
 	close   []func()
@@ -68,7 +68,7 @@ type Options struct {
 
 // New adds the owner of delivery streams to a kernel.
 func New(k *kernel.Kernel, sealing *seal.Keys, c config.Config) *Streaming {
-	return &Streaming{Module: streams.New(k, sealing, streams.Options{MaxStreams: c.FirehoseMaxStreams, MaxBytes: c.FirehoseMaxBuffer})}
+	return &Streaming{Module: deliverystreams.New(k, sealing, deliverystreams.Options{MaxStreams: c.FirehoseMaxStreams, MaxBytes: c.FirehoseMaxBuffer})}
 }
 
 // Start begins to deliver.
@@ -100,7 +100,7 @@ type whileOwned struct {
 
 // Next implements outlet.Streams. A batch of a state that is another's by now is not kept, so that
 // its records would be delivered under another name, too.
-func (w whileOwned) Next(t stream.Instance) (*stream.Stream, *stream.Batch, error) {
+func (w whileOwned) Next(t deliverystream.Instance) (*deliverystream.Stream, *deliverystream.Batch, error) {
 	s, b, err := w.Streams.Next(t)
 	if !w.owned() {
 		return nil, nil, nil
@@ -162,7 +162,7 @@ func (s *Streaming) Operations() []api.Operation {
 
 // Put takes the records that topics put for their subscriptions, which count as those of
 // clients do.
-func (s *Streaming) Put(ctx context.Context, a arn.ARN, records []stream.Record) (ids []string, err error) {
+func (s *Streaming) Put(ctx context.Context, a arn.ARN, records []deliverystream.Record) (ids []string, err error) {
 	at := s.options.Clock.Now()
 	ids, err = s.Module.Put(ctx, a, records)
 	var size int64
@@ -249,7 +249,7 @@ func (s *Streaming) log(e *outlet.Event) {
 	}
 }
 
-func loggingOf(e *outlet.Event) *stream.Logging {
+func loggingOf(e *outlet.Event) *deliverystream.Logging {
 	if e.Kind == outlet.ToHTTP {
 		return e.Stream.HTTP.CloudWatchLoggingOptions
 	}

@@ -8,8 +8,8 @@ import (
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/config"
+	"godwit.dev/godwit/internal/deliverystream"
 	"godwit.dev/godwit/internal/outlet"
-	"godwit.dev/godwit/internal/stream"
 )
 
 // TestBuckets: objects go where the settings say, or nowhere.
@@ -39,22 +39,22 @@ func TestBuckets(t *testing.T) {
 // TestFailuresAreLogged: in the group of the destination that failed, as its own role, if it
 // is to be; successes are not.
 func TestFailuresAreLogged(t *testing.T) {
-	on := func(group string) *stream.Logging {
-		return &stream.Logging{Enabled: new(true), LogGroupName: &group, LogStreamName: new("s")}
+	on := func(group string) *deliverystream.Logging {
+		return &deliverystream.Logging{Enabled: new(true), LogGroupName: &group, LogStreamName: new("s")}
 	}
 	const objects, posts = "arn:aws:iam::000000000000:role/objects", "arn:aws:iam::000000000000:role/posts"
 	failed := &outlet.Error{Code: "Code", Message: "no"}
-	toBucket := &stream.Stream{Account: "000000000000", Region: "us-east-1", Name: "n", Version: 3, S3: &stream.ExtendedS3{
+	toBucket := &deliverystream.Stream{Account: "000000000000", Region: "us-east-1", Name: "n", Version: 3, S3: &deliverystream.ExtendedS3{
 		RoleARN: new(objects), BucketARN: new("arn:aws:s3:::b"), CloudWatchLoggingOptions: on("of-bucket"),
 	}}
-	toWeb := &stream.Stream{Account: "000000000000", Region: "us-east-1", Name: "n", HTTP: &stream.HTTPEndpoint{
-		EndpointConfiguration: &stream.HTTPTarget{Url: new("https://e.example/")}, RoleARN: new(posts), CloudWatchLoggingOptions: on("of-posts"),
-		S3Configuration: &stream.S3{RoleARN: new(objects), BucketARN: new("arn:aws:s3:::b"), CloudWatchLoggingOptions: on("of-backup")},
+	toWeb := &deliverystream.Stream{Account: "000000000000", Region: "us-east-1", Name: "n", HTTP: &deliverystream.HTTPEndpoint{
+		EndpointConfiguration: &deliverystream.HTTPTarget{Url: new("https://e.example/")}, RoleARN: new(posts), CloudWatchLoggingOptions: on("of-posts"),
+		S3Configuration: &deliverystream.S3{RoleARN: new(objects), BucketARN: new("arn:aws:s3:::b"), CloudWatchLoggingOptions: on("of-backup")},
 	}}
 	roleless, silent := *toWeb, *toBucket
 	endpoint, bucket := *toWeb.HTTP, *toBucket.S3
 	roleless.HTTP, silent.S3 = &endpoint, &bucket
-	endpoint.RoleARN, bucket.CloudWatchLoggingOptions = nil, &stream.Logging{Enabled: new(false)}
+	endpoint.RoleARN, bucket.CloudWatchLoggingOptions = nil, &deliverystream.Logging{Enabled: new(false)}
 	for name, c := range map[string]struct {
 		event outlet.Event
 		want  string
@@ -79,15 +79,15 @@ func TestFailuresAreLogged(t *testing.T) {
 // next are streams of which a batch is always due.
 type next struct{ outlet.Streams }
 
-func (next) Next(stream.Instance) (*stream.Stream, *stream.Batch, error) {
-	return &stream.Stream{}, &stream.Batch{}, nil
+func (next) Next(deliverystream.Instance) (*deliverystream.Stream, *deliverystream.Batch, error) {
+	return &deliverystream.Stream{}, &deliverystream.Batch{}, nil
 }
 
 // A batch that was made while another process took the state over is not delivered.
 func TestOwned(t *testing.T) {
 	for _, owned := range []bool{true, false} {
 		of := whileOwned{next{}, func() bool { return owned }}
-		if s, b, err := of.Next(stream.Instance{}); (s != nil) != owned || (b != nil) != owned || err != nil {
+		if s, b, err := of.Next(deliverystream.Instance{}); (s != nil) != owned || (b != nil) != owned || err != nil {
 			t.Errorf("owned: %t: %v, %v, %v", owned, s, b, err)
 		}
 	}

@@ -13,13 +13,13 @@ import (
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/config"
+	"godwit.dev/godwit/internal/deliverystream"
 	"godwit.dev/godwit/internal/monitor/alarms"
 	"godwit.dev/godwit/internal/monitor/logs"
 	"godwit.dev/godwit/internal/shard"
+	"godwit.dev/godwit/internal/shard/deliverystreams"
 	"godwit.dev/godwit/internal/shard/sources"
 	"godwit.dev/godwit/internal/shard/stacks"
-	"godwit.dev/godwit/internal/shard/streams"
-	"godwit.dev/godwit/internal/stream"
 )
 
 // Options are the dependencies and settings of Development.
@@ -32,7 +32,7 @@ type Options struct {
 	Production bool
 	Region     string // the default region of a reset
 	Engine     *shard.Engine
-	Streams    *streams.Module
+	Streams    *deliverystreams.Module
 	Stacks     *stacks.Module
 	Sources    *sources.Module
 	Alarms     *alarms.Engine
@@ -212,7 +212,7 @@ func canFail(resource arn.ARN, all bool) bool {
 	case "sqs":
 		return resource.Resource != ""
 	case "firehose":
-		_, ok := stream.NameOf(resource)
+		_, ok := deliverystream.NameOf(resource)
 		return all || ok
 	case "sns":
 		protocol, direct := resource.DirectProtocol()

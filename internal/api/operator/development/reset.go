@@ -8,12 +8,12 @@ import (
 	"godwit.dev/godwit/internal/alarm"
 	"godwit.dev/godwit/internal/api/operator/rest"
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/deliverystream"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/monitor/alarms"
 	"godwit.dev/godwit/internal/monitor/logs"
 	"godwit.dev/godwit/internal/monitor/metrics"
 	"godwit.dev/godwit/internal/shard/sources"
-	"godwit.dev/godwit/internal/stream"
 	"godwit.dev/godwit/internal/topic"
 	"godwit.dev/godwit/internal/topic/settings"
 )
@@ -100,7 +100,7 @@ func (d *Development) Reset(ctx context.Context, _ *rest.Call, in *Reset) (*Rese
 		{func() (all []arn.ARN, _ error) {
 			names, _ := d.Streams.List(account, region, "", page)
 			for _, name := range names {
-				all = append(all, stream.Name(region, account, name))
+				all = append(all, deliverystream.Name(region, account, name))
 			}
 			return all, nil
 		}, d.Streams.Delete, &out.Streams},

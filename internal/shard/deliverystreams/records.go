@@ -1,4 +1,4 @@
-package streams
+package deliverystreams
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/deliverystream"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/keyspace"
@@ -17,7 +18,6 @@ import (
 	"godwit.dev/godwit/internal/shard/kernel"
 	"godwit.dev/godwit/internal/sorted"
 	"godwit.dev/godwit/internal/store"
-	"godwit.dev/godwit/internal/stream"
 )
 
 // chunkBytes is about the size of a chunk: far less than a commit may hold.
@@ -25,15 +25,15 @@ const chunkBytes = 512 << 10
 
 // sealedChunk is a chunk before it has a number.
 type sealedChunk struct {
-	stream.Chunk
+	deliverystream.Chunk
 
 	records []byte
 }
 
 // Put adds records to a delivery stream, all or none, and returns their ids once they are
-// durable. The end of ctx does not interrupt it. Errors: stream.ErrNoStream, stream.ErrFull,
+// durable. The end of ctx does not interrupt it. Errors: deliverystream.ErrNoStream, deliverystream.ErrFull,
 // kernel.ErrFull.
-func (m *Module) Put(ctx context.Context, a arn.ARN, records []stream.Record) (ids []string, err error) {
+func (m *Module) Put(ctx context.Context, a arn.ARN, records []deliverystream.Record) (ids []string, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -57,10 +57,10 @@ func (m *Module) Put(ctx context.Context, a arn.ARN, records []stream.Record) (i
 			return err
 		}
 		if buf.Number != s.Number { // it was deleted and created again meanwhile
-			return stream.ErrNoStream.With(s.Name, s.Account)
+			return deliverystream.ErrNoStream.With(s.Name, s.Account)
 		}
 		if buf.all.weight+size > m.options.MaxBytes {
-			return stream.ErrFull
+			return deliverystream.ErrFull
 		}
 		now = m.shard.Now()
 		if buf.next == buf.first || buf.batch != nil && buf.next == buf.batch.To+1 {
@@ -88,13 +88,13 @@ func (m *Module) Put(ctx context.Context, a arn.ARN, records []stream.Record) (i
 }
 
 // taking finds a stream for a put. A refusal depends on a commit.
-func (m *Module) taking(a arn.ARN) (s *stream.Stream, dependsOn *journal.Commit, err error) {
+func (m *Module) taking(a arn.ARN) (s *deliverystream.Stream, dependsOn *journal.Commit, err error) {
 	dependsOn, err = m.shard.Run(false, func(tx *kernel.Tx) error {
 		tx.DependOn(m.shard.Log.Last())
 		buf, err := m.find(a)
 		if err == nil && m.fault != nil {
 			if err = m.fault(a); fault.KindOf(err) == fault.Throttled {
-				err = stream.ErrFull
+				err = deliverystream.ErrFull
 			}
 		}
 		if err == nil {
@@ -106,20 +106,20 @@ func (m *Module) taking(a arn.ARN) (s *stream.Stream, dependsOn *journal.Commit,
 }
 
 // seal makes chunks of records.
-func (m *Module) seal(s *stream.Stream, records []stream.Record) (chunks []sealedChunk, size int64, err error) {
+func (m *Module) seal(s *deliverystream.Stream, records []deliverystream.Record) (chunks []sealedChunk, size int64, err error) {
 	place := recordContext(s)
-	stream.Split(records, chunkBytes, func(part []stream.Record, bytes int) {
+	deliverystream.Split(records, chunkBytes, func(part []deliverystream.Record, bytes int) {
 		var kept []byte
-		kept, sealErr := m.sealer.Seal(stream.AppendRecords(make([]byte, 0, bytes+4*len(part)), part), place)
+		kept, sealErr := m.sealer.Seal(deliverystream.AppendRecords(make([]byte, 0, bytes+4*len(part)), part), place)
 		err = errors.Join(err, sealErr)
-		c := sealedChunk{stream.Chunk{Records: uint32(len(part)), Bytes: uint32(bytes)}, kept}
+		c := sealedChunk{deliverystream.Chunk{Records: uint32(len(part)), Bytes: uint32(bytes)}, kept}
 		size += weight(&c.Chunk)
 		chunks = append(chunks, c)
 	})
 	return chunks, size, err
 }
 
-func recordContext(s *stream.Stream) []byte {
+func recordContext(s *deliverystream.Stream) []byte {
 	return seal.Context("records of a delivery stream", s.Account, s.Region, s.Name, strconv.FormatUint(s.Number, 10))
 }
 
@@ -171,7 +171,7 @@ func (m *Module) Tick(now int64) {
 		buf := m.due[0]
 		m.due.Remove(buf)
 		buf.busy = true
-		of, deliver := stream.Instance{Stream: buf.ARN(), Number: buf.Number}, m.deliver
+		of, deliver := deliverystream.Instance{Stream: buf.ARN(), Number: buf.Number}, m.deliver
 		m.kernel.GoBackground(func() { deliver(of) })
 	}
 }
@@ -179,7 +179,7 @@ func (m *Module) Tick(now int64) {
 // Start sets the function that delivers a stream's batches, until Next gives none. It is called
 // in the background, with the clock held, concurrently for several streams but not for one.
 // outage reports the injected outage of a stream; it may be nil.
-func (m *Module) Start(deliver func(stream.Instance), outage func(a arn.ARN) error) {
+func (m *Module) Start(deliver func(deliverystream.Instance), outage func(a arn.ARN) error) {
 	_, _ = m.shard.Run(false, func(*kernel.Tx) error {
 		m.deliver, m.fault = deliver, outage
 		m.shard.Arm()
@@ -193,7 +193,7 @@ func (m *Module) Stopping() <-chan struct{} { return m.kernel.Stopping }
 // Next is the batch to be delivered now, which is durable when Next returns; nil: none is due,
 // and the delivery of the stream ends. It also ends with an error, after which nothing of the
 // stream is tried for a while.
-func (m *Module) Next(t stream.Instance) (*stream.Stream, *stream.Batch, error) {
+func (m *Module) Next(t deliverystream.Instance) (*deliverystream.Stream, *deliverystream.Batch, error) {
 	s, b, err := m.next(t)
 	if err == nil {
 		return s, b, nil
@@ -212,16 +212,16 @@ func (m *Module) Next(t stream.Instance) (*stream.Stream, *stream.Batch, error) 
 const unreadablePause = 2 * time.Minute
 
 // instance finds a delivery stream, with the lock held; nil: it was deleted.
-func (m *Module) instance(t stream.Instance) *buffer {
+func (m *Module) instance(t deliverystream.Instance) *buffer {
 	if buf := m.streams[t.Stream]; buf != nil && buf.Number == t.Number {
 		return buf
 	}
 	return nil
 }
 
-func (m *Module) next(t stream.Instance) (*stream.Stream, *stream.Batch, error) {
-	var s *stream.Stream
-	var b *stream.Batch
+func (m *Module) next(t deliverystream.Instance) (*deliverystream.Stream, *deliverystream.Batch, error) {
+	var s *deliverystream.Stream
+	var b *deliverystream.Batch
 	var from, to uint64
 	_, _ = m.shard.Run(false, func(*kernel.Tx) error {
 		buf := m.instance(t)
@@ -268,22 +268,22 @@ func (m *Module) next(t stream.Instance) (*stream.Stream, *stream.Batch, error) 
 
 // formed is a new batch.
 type formed struct {
-	stream.Batch
+	deliverystream.Batch
 
 	sum    sum
 	behind int64 // when the first chunk behind it was put; 0: there is none
 }
 
 // form makes a batch of the first chunks of a stream.
-func (m *Module) form(s *stream.Stream, from, to uint64) (*formed, error) {
+func (m *Module) form(s *deliverystream.Stream, from, to uint64) (*formed, error) {
 	size, _ := s.Hints()
-	b := &formed{Batch: stream.Batch{ID: uuid.NewString(), From: from, Version: s.Version}}
+	b := &formed{Batch: deliverystream.Batch{ID: uuid.NewString(), From: from, Version: s.Version}}
 	err := store.EachOf(m.reader, keyspace.KindFirehoseChunk, keyspace.Span{
 		Lower: numberKey(keyspace.FirehoseChunks, s.Number, from), Upper: numberKey(keyspace.FirehoseChunks, s.Number, to),
 	}, func(k *keyspace.Key, value []byte) error {
-		c, err := stream.DecodeChunk(value)
+		c, err := deliverystream.DecodeChunk(value)
 		if err != nil { // its records may be readable
-			c = stream.Chunk{Arrival: s.Created.UnixMilli()}
+			c = deliverystream.Chunk{Arrival: s.Created.UnixMilli()}
 		}
 		if m.enough(b.sum, size) {
 			b.behind = c.Arrival
@@ -307,9 +307,9 @@ func (m *Module) form(s *stream.Stream, from, to uint64) (*formed, error) {
 // Read calls f with the records of a batch, chunk by chunk, and the time of their put in epoch
 // milliseconds. The records are valid until f returns. Unreadable chunks are left out, and
 // counted in unreadable. Errors: f's, and the store's.
-func (m *Module) Read(s *stream.Stream, b *stream.Batch, f func(arrival int64, records []stream.Record) error) (unreadable int, err error) {
+func (m *Module) Read(s *deliverystream.Stream, b *deliverystream.Batch, f func(arrival int64, records []deliverystream.Record) error) (unreadable int, err error) {
 	place := recordContext(s)
-	var records []stream.Record
+	var records []deliverystream.Record
 	arrivals, err := m.reader.Iter(numberKey(keyspace.FirehoseChunks, s.Number, b.From), numberKey(keyspace.FirehoseChunks, s.Number, b.To+1))
 	if err != nil {
 		return 0, err
@@ -334,13 +334,13 @@ func (m *Module) Read(s *stream.Stream, b *stream.Batch, f func(arrival int64, r
 			}
 		}
 		if more && at == number {
-			if c, err := stream.DecodeChunk(arrivals.Value()); err == nil {
+			if c, err := deliverystream.DecodeChunk(arrivals.Value()); err == nil {
 				arrival = c.Arrival
 			}
 		}
 		kept, openErr := m.sealer.Open(value, place)
 		if openErr == nil {
-			records, openErr = stream.DecodeRecords(records[:0], kept)
+			records, openErr = deliverystream.DecodeRecords(records[:0], kept)
 		}
 		if openErr != nil {
 			unreadable++
@@ -361,7 +361,7 @@ func sequenceIn(key []byte, kind keyspace.ID) (sequence uint64, err error) {
 }
 
 // Save persists the progress of a batch's delivery.
-func (m *Module) Save(s *stream.Stream, b *stream.Batch) error {
+func (m *Module) Save(s *deliverystream.Stream, b *deliverystream.Batch) error {
 	return m.run(func() error {
 		if buf := m.streams[s.ARN()]; buf != nil && buf.Number == s.Number && buf.batch != nil && buf.batch.ID == b.ID {
 			buf.batch = b
@@ -372,7 +372,7 @@ func (m *Module) Save(s *stream.Stream, b *stream.Batch) error {
 }
 
 // Done removes a batch that was delivered, and its records.
-func (m *Module) Done(s *stream.Stream, b *stream.Batch) error {
+func (m *Module) Done(s *deliverystream.Stream, b *deliverystream.Batch) error {
 	return m.run(func() error {
 		buf := m.streams[s.ARN()]
 		if buf == nil || buf.Number != s.Number || buf.batch == nil || buf.batch.ID != b.ID {

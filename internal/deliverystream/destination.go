@@ -1,4 +1,4 @@
-package stream
+package deliverystream
 
 // The shapes of destinations in requests, in the stored form and in descriptions. Optional
 // members with a default may be nil in requests.

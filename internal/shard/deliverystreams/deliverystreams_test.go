@@ -1,4 +1,4 @@
-package streams_test
+package deliverystreams_test
 
 import (
 	"bytes"
@@ -14,16 +14,16 @@ import (
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/deliverystream"
 	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/seal"
+	"godwit.dev/godwit/internal/shard/deliverystreams"
 	"godwit.dev/godwit/internal/shard/kernel"
 	"godwit.dev/godwit/internal/shard/shardtest"
-	"godwit.dev/godwit/internal/shard/streams"
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/memory"
-	"godwit.dev/godwit/internal/stream"
 	"godwit.dev/godwit/test/soak"
 )
 
@@ -36,10 +36,10 @@ func sealing(t *testing.T) *seal.Keys {
 	return keys
 }
 
-func open(t *testing.T, j *journal.Journal, keys *seal.Keys, c clock.Clock, o streams.Options) *streams.Module {
+func open(t *testing.T, j *journal.Journal, keys *seal.Keys, c clock.Clock, o deliverystreams.Options) *deliverystreams.Module {
 	t.Helper()
 	k := kernel.New(kernel.Options{Journal: j, Clock: c, Logger: slog.New(slog.DiscardHandler)})
-	m := streams.New(k, keys, o)
+	m := deliverystreams.New(k, keys, o)
 	if err := k.Load(); err != nil {
 		t.Fatal(err)
 	}
@@ -47,28 +47,28 @@ func open(t *testing.T, j *journal.Journal, keys *seal.Keys, c clock.Clock, o st
 	return m
 }
 
-func name(of string) arn.ARN { return stream.Name(shardtest.Region, shardtest.Account, of) }
+func name(of string) arn.ARN { return deliverystream.Name(shardtest.Region, shardtest.Account, of) }
 
 // made is a stream that is delivered after a minute or 1 MiB.
-func made(of string) *stream.Stream {
-	return &stream.Stream{Account: shardtest.Account, Region: shardtest.Region, Name: of, S3: &stream.ExtendedS3{
+func made(of string) *deliverystream.Stream {
+	return &deliverystream.Stream{Account: shardtest.Account, Region: shardtest.Region, Name: of, S3: &deliverystream.ExtendedS3{
 		RoleARN: new("arn:aws:iam::000000000000:role/r"), BucketARN: new("arn:aws:s3:::b"),
-		BufferingHints: &stream.BufferingHints{SizeInMBs: new(1), IntervalInSeconds: new(60)},
+		BufferingHints: &deliverystream.BufferingHints{SizeInMBs: new(1), IntervalInSeconds: new(60)},
 	}}
 }
 
-func create(t *testing.T, m *streams.Module, of string) {
+func create(t *testing.T, m *deliverystreams.Module, of string) {
 	t.Helper()
 	if err := m.Create(made(of), ""); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func put(t *testing.T, m *streams.Module, to string, data ...string) {
+func put(t *testing.T, m *deliverystreams.Module, to string, data ...string) {
 	t.Helper()
-	var records []stream.Record
+	var records []deliverystream.Record
 	for _, d := range data {
-		records = append(records, stream.Record{Data: []byte(d)})
+		records = append(records, deliverystream.Record{Data: []byte(d)})
 	}
 	ids, err := m.Put(t.Context(), name(to), records)
 	if err != nil || len(ids) != len(data) {
@@ -77,9 +77,9 @@ func put(t *testing.T, m *streams.Module, to string, data ...string) {
 }
 
 // read gives the records of a batch.
-func read(t *testing.T, m *streams.Module, s *stream.Stream, b *stream.Batch) (all []string) {
+func read(t *testing.T, m *deliverystreams.Module, s *deliverystream.Stream, b *deliverystream.Batch) (all []string) {
 	t.Helper()
-	unreadable, err := m.Read(s, b, func(_ int64, records []stream.Record) error {
+	unreadable, err := m.Read(s, b, func(_ int64, records []deliverystream.Record) error {
 		for _, r := range records {
 			all = append(all, string(r.Data))
 		}
@@ -92,7 +92,7 @@ func read(t *testing.T, m *streams.Module, s *stream.Stream, b *stream.Batch) (a
 }
 
 // next is the batch that is due; nil: there is none.
-func next(t *testing.T, m *streams.Module, of string) (*stream.Stream, *stream.Batch) {
+func next(t *testing.T, m *deliverystreams.Module, of string) (*deliverystream.Stream, *deliverystream.Batch) {
 	t.Helper()
 	s, b, err := m.Next(instance(t, m, of))
 	if err != nil {
@@ -102,18 +102,18 @@ func next(t *testing.T, m *streams.Module, of string) (*stream.Stream, *stream.B
 }
 
 // instance is that of a stream as it is now.
-func instance(t *testing.T, m *streams.Module, of string) stream.Instance {
+func instance(t *testing.T, m *deliverystreams.Module, of string) deliverystream.Instance {
 	t.Helper()
 	s, err := m.Find(name(of))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return stream.Instance{Stream: name(of), Number: s.Number}
+	return deliverystream.Instance{Stream: name(of), Number: s.Number}
 }
 
 // everything tells all streams and what they hold.
-func everything(t *testing.T) func(m *streams.Module) string {
-	return func(m *streams.Module) string {
+func everything(t *testing.T) func(m *deliverystreams.Module) string {
+	return func(m *deliverystreams.Module) string {
 		var out strings.Builder
 		names, _ := m.List(shardtest.Account, shardtest.Region, "", 100)
 		for _, n := range names {
@@ -126,7 +126,7 @@ func everything(t *testing.T) func(m *streams.Module) string {
 			if err != nil {
 				t.Fatal(err)
 			}
-			fmt.Fprintln(&out, n, s.Number, s.Version, s.Tags, key, size, since, read(t, m, s, &stream.Batch{To: 1 << 60}))
+			fmt.Fprintln(&out, n, s.Number, s.Version, s.Tags, key, size, since, read(t, m, s, &deliverystream.Batch{To: 1 << 60}))
 		}
 		return out.String()
 	}
@@ -138,8 +138,8 @@ func TestCrash(t *testing.T) {
 	keys := sealing(t)
 	var mu sync.Mutex
 	begun := map[uint64]string{} // the ids of batches by their first chunk
-	deliver := func(done bool) func(m *streams.Module) {
-		return func(m *streams.Module) {
+	deliver := func(done bool) func(m *deliverystreams.Module) {
+		return func(m *deliverystreams.Module) {
 			s, b := next(t, m, "a")
 			if b == nil {
 				t.Fatal("nothing is due")
@@ -161,29 +161,29 @@ func TestCrash(t *testing.T) {
 			}
 		}
 	}
-	puts := func(data ...string) func(m *streams.Module) {
-		return func(m *streams.Module) { put(t, m, "a", data...) }
+	puts := func(data ...string) func(m *deliverystreams.Module) {
+		return func(m *deliverystreams.Module) { put(t, m, "a", data...) }
 	}
 	large := strings.Repeat("x", 400<<10)
-	shardtest.CrashInSteps(t, soak.Seeds(t, 1)[0], soak.Size(1, 3), func(j *journal.Journal) *streams.Module {
-		return open(t, j, keys, clock.NewVirtual(shardtest.Start), streams.Options{})
+	shardtest.CrashInSteps(t, soak.Seeds(t, 1)[0], soak.Size(1, 3), func(j *journal.Journal) *deliverystreams.Module {
+		return open(t, j, keys, clock.NewVirtual(shardtest.Start), deliverystreams.Options{})
 	}, everything(t),
-		func(m *streams.Module) { create(t, m, "a") },
+		func(m *deliverystreams.Module) { create(t, m, "a") },
 		puts("1", "2"), puts(""), puts("3"),
-		func(m *streams.Module) {
-			if err := m.Change(name("a"), new("key"), func(s *stream.Stream, _ time.Time) error { return s.Tag(map[string]string{"t": "1"}) }); err != nil {
+		func(m *deliverystreams.Module) {
+			if err := m.Change(name("a"), new("key"), func(s *deliverystream.Stream, _ time.Time) error { return s.Tag(map[string]string{"t": "1"}) }); err != nil {
 				t.Fatal(err)
 			}
 		},
 		puts(large), puts(large), puts(large), puts(large),
 		deliver(false), puts("4"), deliver(true),
-		func(m *streams.Module) { create(t, m, "b") },
-		func(m *streams.Module) {
+		func(m *deliverystreams.Module) { create(t, m, "b") },
+		func(m *deliverystreams.Module) {
 			if err := m.Delete(name("a")); err != nil {
 				t.Fatal(err)
 			}
 		},
-		func(m *streams.Module) { create(t, m, "a") },
+		func(m *deliverystreams.Module) { create(t, m, "a") },
 		puts("of another life"),
 	)
 }
@@ -191,7 +191,7 @@ func TestCrash(t *testing.T) {
 // Batches are due by size and by time, and hold records in their order.
 func TestBatches(t *testing.T) {
 	c := clock.NewVirtual(shardtest.Start)
-	m := open(t, shardtest.JournalOf(t, memory.New(), nil), sealing(t), c, streams.Options{})
+	m := open(t, shardtest.JournalOf(t, memory.New(), nil), sealing(t), c, deliverystreams.Options{})
 	create(t, m, "a")
 	put(t, m, "a", "1", "2")
 	if _, b := next(t, m, "a"); b != nil {
@@ -229,9 +229,9 @@ func TestBatches(t *testing.T) {
 		t.Errorf("%+v is due before its time", b)
 	}
 	// 4 MiB at once are several chunks, and several batches of 1 MiB.
-	var large []stream.Record
+	var large []deliverystream.Record
 	for i := range 500 {
-		large = append(large, stream.Record{Data: bytes.Repeat([]byte{byte(i)}, 8<<10)})
+		large = append(large, deliverystream.Record{Data: bytes.Repeat([]byte{byte(i)}, 8<<10)})
 	}
 	if _, err := m.Put(t.Context(), name("a"), large); err != nil {
 		t.Fatal(err)
@@ -273,26 +273,26 @@ func TestBatches(t *testing.T) {
 
 // What is refused changes nothing.
 func TestRefusals(t *testing.T) {
-	m := open(t, shardtest.JournalOf(t, memory.New(), nil), sealing(t), clock.NewVirtual(shardtest.Start), streams.Options{MaxStreams: 1, MaxBytes: 1 << 20})
+	m := open(t, shardtest.JournalOf(t, memory.New(), nil), sealing(t), clock.NewVirtual(shardtest.Start), deliverystreams.Options{MaxStreams: 1, MaxBytes: 1 << 20})
 	create(t, m, "a")
 	put(t, m, "a", strings.Repeat("x", 900<<10))
 	before := everything(t)(m)
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	big := []stream.Record{{Data: make([]byte, 200<<10)}}
+	big := []deliverystream.Record{{Data: make([]byte, 200<<10)}}
 	for what, tt := range map[string]struct {
 		err, want error
 	}{
-		"taken":        {m.Create(made("a"), ""), stream.ErrTaken},
-		"too many":     {m.Create(made("b"), ""), stream.ErrMany},
-		"no stream":    {m.Delete(name("none")), stream.ErrNoStream},
-		"full":         {errorOf(m.Put(t.Context(), name("a"), big)), stream.ErrFull},
-		"put to none":  {errorOf(m.Put(t.Context(), name("none"), big)), stream.ErrNoStream},
+		"taken":        {m.Create(made("a"), ""), deliverystream.ErrTaken},
+		"too many":     {m.Create(made("b"), ""), deliverystream.ErrMany},
+		"no stream":    {m.Delete(name("none")), deliverystream.ErrNoStream},
+		"full":         {errorOf(m.Put(t.Context(), name("a"), big)), deliverystream.ErrFull},
+		"put to none":  {errorOf(m.Put(t.Context(), name("none"), big)), deliverystream.ErrNoStream},
 		"who has gone": {errorOf(m.Put(gone, name("a"), big)), context.Canceled},
-		"command": {m.Change(name("a"), nil, func(s *stream.Stream, _ time.Time) error {
+		"command": {m.Change(name("a"), nil, func(s *deliverystream.Stream, _ time.Time) error {
 			s.Version = 7
-			return stream.ErrVersion
-		}), stream.ErrVersion},
+			return deliverystream.ErrVersion
+		}), deliverystream.ErrVersion},
 	} {
 		if !errors.Is(tt.err, tt.want) {
 			t.Errorf("%s: %v", what, tt.err)
@@ -308,7 +308,7 @@ func errorOf(_ []string, err error) error { return err }
 // Many put at once while batches are delivered: each record once, those of a caller in
 // their order.
 func TestConcurrent(t *testing.T) {
-	m := open(t, shardtest.JournalOf(t, memory.New(), nil), sealing(t), clock.System, streams.Options{})
+	m := open(t, shardtest.JournalOf(t, memory.New(), nil), sealing(t), clock.System, deliverystreams.Options{})
 	s := made("a")
 	s.S3.BufferingHints.IntervalInSeconds = new(0)
 	if err := m.Create(s, ""); err != nil {
@@ -318,13 +318,13 @@ func TestConcurrent(t *testing.T) {
 	var got []string
 	const callers, each = 8, 50
 	all := make(chan struct{})
-	m.Start(func(of stream.Instance) {
+	m.Start(func(of deliverystream.Instance) {
 		for {
 			s, b, err := m.Next(of)
 			if err != nil || s == nil {
 				return
 			}
-			_, err = m.Read(s, b, func(_ int64, records []stream.Record) error {
+			_, err = m.Read(s, b, func(_ int64, records []deliverystream.Record) error {
 				mu.Lock()
 				defer mu.Unlock()
 				for _, r := range records {
@@ -348,7 +348,7 @@ func TestConcurrent(t *testing.T) {
 	for c := range callers {
 		putting.Go(func() {
 			for i := range each {
-				if _, err := m.Put(t.Context(), name("a"), []stream.Record{{Data: fmt.Appendf(nil, "%d %d", c, i)}}); err != nil {
+				if _, err := m.Put(t.Context(), name("a"), []deliverystream.Record{{Data: fmt.Appendf(nil, "%d %d", c, i)}}); err != nil {
 					t.Error(err)
 				}
 			}
@@ -381,7 +381,7 @@ func TestSmallRecordsWait(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c, keys, disk := clock.NewVirtual(shardtest.Start), sealing(t), memory.New()
-			o := streams.Options{MaxBytes: tt.bound}
+			o := deliverystreams.Options{MaxBytes: tt.bound}
 			m := open(t, shardtest.JournalOf(t, disk, nil), keys, c, o)
 			create(t, m, "a")
 			for i := range tt.most + 1 { // one more than is due
@@ -406,7 +406,7 @@ func TestSmallRecordsWait(t *testing.T) {
 func TestHeldAfterRestart(t *testing.T) {
 	c, keys, disk := clock.NewVirtual(shardtest.Start), sealing(t), memory.New()
 	j := shardtest.JournalOf(t, disk, nil)
-	m := open(t, j, keys, c, streams.Options{})
+	m := open(t, j, keys, c, deliverystreams.Options{})
 	create(t, m, "a")
 	put(t, m, "a", "1")
 	put(t, m, "a", "")
@@ -416,7 +416,7 @@ func TestHeldAfterRestart(t *testing.T) {
 	_, first := next(t, m, "a")
 	put(t, m, "a", "2")
 	before, since := m.Buffered(name("a"))
-	again := open(t, shardtest.JournalOf(t, disk, nil), keys, c, streams.Options{})
+	again := open(t, shardtest.JournalOf(t, disk, nil), keys, c, deliverystreams.Options{})
 	if bytes, at := again.Buffered(name("a")); bytes != before || at != since {
 		t.Errorf("%d bytes since %d, before %d since %d", bytes, at, before, since)
 	}
@@ -436,7 +436,7 @@ func TestHeldAfterRestart(t *testing.T) {
 // that has its name.
 func TestInstances(t *testing.T) {
 	c := clock.NewVirtual(shardtest.Start)
-	m := open(t, shardtest.JournalOf(t, memory.New(), nil), sealing(t), c, streams.Options{})
+	m := open(t, shardtest.JournalOf(t, memory.New(), nil), sealing(t), c, deliverystreams.Options{})
 	create(t, m, "a")
 	put(t, m, "a", "1")
 	if _, err := c.Advance(t.Context(), time.Minute); err != nil {
@@ -486,7 +486,7 @@ var errBroken = errors.New("broken")
 // A stream whose records cannot be read is tried again.
 func TestUnreadable(t *testing.T) {
 	c, disk := clock.NewVirtual(shardtest.Start), &failing{Store: memory.New()}
-	m := open(t, shardtest.JournalOf(t, disk, nil), sealing(t), c, streams.Options{})
+	m := open(t, shardtest.JournalOf(t, disk, nil), sealing(t), c, deliverystreams.Options{})
 	create(t, m, "a")
 	put(t, m, "a", "1")
 	if _, err := c.Advance(t.Context(), time.Minute); err != nil {
@@ -511,7 +511,7 @@ func TestUnreadable(t *testing.T) {
 // A damaged chunk goes with its batch, and takes nothing else along.
 func TestDamagedChunk(t *testing.T) {
 	c, keys, disk := clock.NewVirtual(shardtest.Start), sealing(t), memory.New()
-	m := open(t, shardtest.JournalOf(t, disk, nil), keys, c, streams.Options{})
+	m := open(t, shardtest.JournalOf(t, disk, nil), keys, c, deliverystreams.Options{})
 	create(t, m, "a")
 	for _, data := range []string{"1", "2", "3"} {
 		put(t, m, "a", data)
@@ -528,7 +528,7 @@ func TestDamagedChunk(t *testing.T) {
 	if err := disk.Apply(true, &damage); err != nil {
 		t.Fatal(err)
 	}
-	m = open(t, shardtest.JournalOf(t, disk, nil), keys, c, streams.Options{})
+	m = open(t, shardtest.JournalOf(t, disk, nil), keys, c, deliverystreams.Options{})
 	if _, err := c.Advance(t.Context(), time.Minute); err != nil {
 		t.Fatal(err)
 	}
@@ -547,7 +547,7 @@ func TestDamagedChunk(t *testing.T) {
 // A stream that is deleted and made again while others put and deliver gives nothing twice,
 // and takes all that is put in the end.
 func TestDeletedWhilePutting(t *testing.T) {
-	m := open(t, shardtest.JournalOf(t, memory.New(), nil), sealing(t), clock.System, streams.Options{})
+	m := open(t, shardtest.JournalOf(t, memory.New(), nil), sealing(t), clock.System, deliverystreams.Options{})
 	another := func() {
 		s := made("a")
 		s.S3.BufferingHints.IntervalInSeconds = new(0)
@@ -559,13 +559,13 @@ func TestDeletedWhilePutting(t *testing.T) {
 	var mu sync.Mutex
 	got := map[string]int{}
 	last := make(chan struct{})
-	m.Start(func(of stream.Instance) {
+	m.Start(func(of deliverystream.Instance) {
 		for {
 			s, b, err := m.Next(of)
 			if err != nil || s == nil {
 				return
 			}
-			_, err = m.Read(s, b, func(_ int64, records []stream.Record) error {
+			_, err = m.Read(s, b, func(_ int64, records []deliverystream.Record) error {
 				mu.Lock()
 				defer mu.Unlock()
 				for _, r := range records {
@@ -586,7 +586,7 @@ func TestDeletedWhilePutting(t *testing.T) {
 	for c := range callers {
 		working.Go(func() {
 			for i := range each {
-				if _, err := m.Put(t.Context(), name("a"), []stream.Record{{Data: fmt.Appendf(nil, "%d %d", c, i)}}); err != nil && !errors.Is(err, stream.ErrNoStream) {
+				if _, err := m.Put(t.Context(), name("a"), []deliverystream.Record{{Data: fmt.Appendf(nil, "%d %d", c, i)}}); err != nil && !errors.Is(err, deliverystream.ErrNoStream) {
 					t.Error(err)
 				}
 			}

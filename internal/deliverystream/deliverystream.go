@@ -1,6 +1,6 @@
-// Package stream has the rules of delivery streams, as in Firehose: valid streams, the names of
+// Package deliverystream has the rules of delivery streams, as in Firehose: valid streams, the names of
 // objects, and the stored form of records.
-package stream
+package deliverystream
 
 import (
 	"errors"
@@ -26,14 +26,14 @@ const DestinationID = "destinationId-000000000001"
 
 // The errors of commands.
 var (
-	ErrNoStream = fault.NewRule(fault.ResourceNotFound, "stream: it does not exist")          // name, account
-	ErrTaken    = fault.NewRule(fault.ResourceInUse, "stream: the name is taken")             // name, account
-	ErrMany     = fault.NewRule(fault.LimitExceeded, "stream: there are as many as may be")   // how many
-	ErrVersion  = fault.NewRule(fault.Conflict, "stream: it has another version")             // the stream's, the caller's
-	ErrTags     = fault.NewRule(fault.LimitExceeded, "stream: it has as many tags as may be") // how many
-	ErrNoSuch   = fault.NewRule(fault.InvalidParameter, "stream: it has no such destination") // the id
-	ErrFull     = fault.NewRule(fault.Throttled, "stream: its buffer is full")
-	ErrRecord   = errors.New("stream: a record cannot be read")
+	ErrNoStream = fault.NewRule(fault.ResourceNotFound, "deliverystream: it does not exist")          // name, account
+	ErrTaken    = fault.NewRule(fault.ResourceInUse, "deliverystream: the name is taken")             // name, account
+	ErrMany     = fault.NewRule(fault.LimitExceeded, "deliverystream: there are as many as may be")   // how many
+	ErrVersion  = fault.NewRule(fault.Conflict, "deliverystream: it has another version")             // the stream's, the caller's
+	ErrTags     = fault.NewRule(fault.LimitExceeded, "deliverystream: it has as many tags as may be") // how many
+	ErrNoSuch   = fault.NewRule(fault.InvalidParameter, "deliverystream: it has no such destination") // the id
+	ErrFull     = fault.NewRule(fault.Throttled, "deliverystream: its buffer is full")
+	ErrRecord   = errors.New("deliverystream: a record cannot be read")
 )
 
 // Stream is a delivery stream. A Stream that was returned is immutable: a command changes a

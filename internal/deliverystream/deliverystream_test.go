@@ -1,4 +1,4 @@
-package stream_test
+package deliverystream_test
 
 import (
 	"errors"
@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"godwit.dev/godwit/internal/stream"
+	"godwit.dev/godwit/internal/deliverystream"
 )
 
 var afternoon = time.Date(2024, 2, 5, 13, 7, 9, 123_456_789, time.UTC) // a Monday
@@ -44,7 +44,7 @@ func TestTimestamps(t *testing.T) {
 		"n":                   "123456789",
 		"yyyy/MM/dd/HH/mm/ss": "2024/02/05/13/07/09",
 	} {
-		p, err := stream.ParsePrefix("a/!{timestamp:" + pattern + "}/b")
+		p, err := deliverystream.ParsePrefix("a/!{timestamp:" + pattern + "}/b")
 		if err != nil {
 			t.Errorf("%s: %v", pattern, err)
 			continue
@@ -54,7 +54,7 @@ func TestTimestamps(t *testing.T) {
 		}
 	}
 	for _, pattern := range []string{"jj", "'open", "[yyyy]", "#", "MMMMM", "ddd", "VVV", "B"} {
-		if _, err := stream.ParsePrefix("!{timestamp:" + pattern + "}"); !errors.Is(err, stream.ErrExpression) {
+		if _, err := deliverystream.ParsePrefix("!{timestamp:" + pattern + "}"); !errors.Is(err, deliverystream.ErrExpression) {
 			t.Errorf("%s: %v", pattern, err)
 		}
 	}
@@ -63,8 +63,8 @@ func TestTimestamps(t *testing.T) {
 // A name is the same each time, and another one for another batch.
 func TestKey(t *testing.T) {
 	key := func(prefix, failed, errorType, id string, gzip bool) string {
-		o := stream.Object{
-			Stream:  &stream.Stream{Name: "s", S3: &stream.ExtendedS3{Prefix: &prefix, ErrorOutputPrefix: &failed}},
+		o := deliverystream.Object{
+			Stream:  &deliverystream.Stream{Name: "s", S3: &deliverystream.ExtendedS3{Prefix: &prefix, ErrorOutputPrefix: &failed}},
 			Version: 3, Oldest: afternoon, ID: id, Failed: errorType, GZIP: gzip,
 		}
 		first := o.Key()
@@ -77,10 +77,10 @@ func TestKey(t *testing.T) {
 	for _, tt := range []struct{ prefix, failed, errorType, want string }{
 		{"", "", "", "2024/02/05/13/" + end},
 		{"p", "", "", "p2024/02/05/13/" + end},
-		{"p/", "", stream.HTTPFailed, "p/http-endpoint-failed/2024/02/05/13/" + end},
-		{"p/", "e/", stream.HTTPFailed, "e/http-endpoint-failed/2024/02/05/13/" + end},
+		{"p/", "", deliverystream.HTTPFailed, "p/http-endpoint-failed/2024/02/05/13/" + end},
+		{"p/", "e/", deliverystream.HTTPFailed, "e/http-endpoint-failed/2024/02/05/13/" + end},
 		{"p/!{timestamp:yyyy}/", "e/!{firehose:error-output-type}/!{timestamp:MM}/", "", "p/2024/" + end},
-		{"p/!{timestamp:yyyy}/", "e/!{firehose:error-output-type}/!{timestamp:MM}/", stream.HTTPFailed, "e/http-endpoint-failed/02/" + end},
+		{"p/!{timestamp:yyyy}/", "e/!{firehose:error-output-type}/!{timestamp:MM}/", deliverystream.HTTPFailed, "e/http-endpoint-failed/02/" + end},
 	} {
 		if got := key(tt.prefix, tt.failed, tt.errorType, "id", true); got != tt.want+"id.gz" {
 			t.Errorf("%+v: %s", tt, got)
@@ -101,25 +101,25 @@ func TestCheckPrefixes(t *testing.T) {
 	}{
 		{"", "", nil},
 		{"plain/", "plain/", nil},
-		{"!{timestamp:yyyy}/", "", stream.ErrErrorPrefix},
+		{"!{timestamp:yyyy}/", "", deliverystream.ErrErrorPrefix},
 		{"!{timestamp:yyyy}/", "failed/", nil},
-		{"", "!{timestamp:yyyy}/", stream.ErrErrorType},
-		{"!{firehose:error-output-type}/", "x", stream.ErrTypeOutside},
-		{"!{partitionKeyFromQuery:a}/", "x", stream.ErrExpression},
-		{"!{timestamp}", "x", stream.ErrExpression},
-		{"!{timestamp:yyyy", "x", stream.ErrExpression},
-		{"", "!{firehose:other}", stream.ErrExpression},
+		{"", "!{timestamp:yyyy}/", deliverystream.ErrErrorType},
+		{"!{firehose:error-output-type}/", "x", deliverystream.ErrTypeOutside},
+		{"!{partitionKeyFromQuery:a}/", "x", deliverystream.ErrExpression},
+		{"!{timestamp}", "x", deliverystream.ErrExpression},
+		{"!{timestamp:yyyy", "x", deliverystream.ErrExpression},
+		{"", "!{firehose:other}", deliverystream.ErrExpression},
 	} {
-		if got := stream.CheckPrefixes(tt.ordinary, tt.failed); !errors.Is(got, tt.want) || tt.want == nil && got != nil {
+		if got := deliverystream.CheckPrefixes(tt.ordinary, tt.failed); !errors.Is(got, tt.want) || tt.want == nil && got != nil {
 			t.Errorf("%+v: %v", tt, got)
 		}
 	}
 }
 
 func TestRecords(t *testing.T) {
-	records := []stream.Record{{Data: []byte("a"), Line: true}, {Data: []byte{}}, {Data: []byte(strings.Repeat("x", 300))}, {Data: []byte("b\n"), Line: true}, {Data: []byte{}, Line: true}}
-	kept := stream.AppendRecords(nil, records)
-	got, err := stream.DecodeRecords(nil, kept)
+	records := []deliverystream.Record{{Data: []byte("a"), Line: true}, {Data: []byte{}}, {Data: []byte(strings.Repeat("x", 300))}, {Data: []byte("b\n"), Line: true}, {Data: []byte{}, Line: true}}
+	kept := deliverystream.AppendRecords(nil, records)
+	got, err := deliverystream.DecodeRecords(nil, kept)
 	if err != nil || !cmp.Equal(got, records) {
 		t.Errorf("%v: %s", err, cmp.Diff(records, got))
 	}
@@ -130,25 +130,25 @@ func TestRecords(t *testing.T) {
 	if want := "a\n" + strings.Repeat("x", 300) + "b\n\n"; string(object) != want {
 		t.Errorf("%q", object)
 	}
-	if got := (&stream.Record{Data: []byte("a"), Line: true}).AppendTo(nil, ";"); string(got) != "a;" {
+	if got := (&deliverystream.Record{Data: []byte("a"), Line: true}).AppendTo(nil, ";"); string(got) != "a;" {
 		t.Errorf("%q", got)
 	}
 	var sizes []int
-	stream.Split(records, 301, func(part []stream.Record, bytes int) { sizes = append(sizes, len(part), bytes) })
+	deliverystream.Split(records, 301, func(part []deliverystream.Record, bytes int) { sizes = append(sizes, len(part), bytes) })
 	if want := []int{3, 301, 2, 2}; !cmp.Equal(sizes, want) {
 		t.Errorf("%v", sizes)
 	}
 }
 
 func FuzzRecords(f *testing.F) {
-	f.Add(stream.AppendRecords(nil, []stream.Record{{Data: []byte("a"), Line: true}}))
+	f.Add(deliverystream.AppendRecords(nil, []deliverystream.Record{{Data: []byte("a"), Line: true}}))
 	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01})
 	f.Fuzz(func(t *testing.T, kept []byte) {
-		records, err := stream.DecodeRecords(nil, kept)
+		records, err := deliverystream.DecodeRecords(nil, kept)
 		if err != nil {
 			return
 		}
-		again, err := stream.DecodeRecords(nil, stream.AppendRecords(nil, records))
+		again, err := deliverystream.DecodeRecords(nil, deliverystream.AppendRecords(nil, records))
 		if err != nil || !cmp.Equal(again, records) {
 			t.Errorf("%v: %v, %v", err, records, again)
 		}
@@ -158,7 +158,7 @@ func FuzzRecords(f *testing.F) {
 func FuzzPrefix(f *testing.F) {
 	f.Add("a/!{timestamp:yyyy'x'}/!{firehose:random-string}")
 	f.Fuzz(func(t *testing.T, text string) {
-		p, err := stream.ParsePrefix(text)
+		p, err := deliverystream.ParsePrefix(text)
 		if err != nil {
 			return
 		}
@@ -171,7 +171,7 @@ func FuzzPrefix(f *testing.F) {
 
 func TestPause(t *testing.T) {
 	for failures, want := range map[int]time.Duration{0: time.Second, 1: time.Second, 2: 2 * time.Second, 7: 64 * time.Second, 8: 2 * time.Minute, 1000: 2 * time.Minute} {
-		if got := stream.Pause(failures); got != want {
+		if got := deliverystream.Pause(failures); got != want {
 			t.Errorf("after %d failures %s, want %s", failures, got, want)
 		}
 	}
@@ -186,7 +186,7 @@ func TestRecordsOfTheFirstVersion(t *testing.T) {
 		`"CompressionFormat":"GZIP","EncryptionConfiguration":{"NoEncryptionConfig":"NoEncryption"},"CloudWatchLoggingOptions":{"Enabled":false},` +
 		`"ProcessingConfiguration":{"Enabled":true,"Processors":[{"Type":"AppendDelimiterToRecord","Parameters":[{"ParameterName":"Delimiter","ParameterValue":"\\n"}]}]},` +
 		`"S3BackupMode":"Disabled","DynamicPartitioningConfiguration":{"Enabled":false}},"Extended":true,"Sealed":"c2VhbGVk"}`
-	s, err := stream.Decode([]byte(written))
+	s, err := deliverystream.Decode([]byte(written))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -194,12 +194,12 @@ func TestRecordsOfTheFirstVersion(t *testing.T) {
 		t.Errorf("a stream becomes %s", cmp.Diff(written, again))
 	}
 	size, interval := s.Hints()
-	if s.ARN() != stream.Name("us-east-1", "000000000000", "orders") || size != 5<<20 || interval != time.Minute || s.S3.Delimiter() != "\n" || s.Number != 7 || s.Version != 2 || !s.Encryption.Enabled {
+	if s.ARN() != deliverystream.Name("us-east-1", "000000000000", "orders") || size != 5<<20 || interval != time.Minute || s.S3.Delimiter() != "\n" || s.Number != 7 || s.Version != 2 || !s.Encryption.Enabled {
 		t.Errorf("%+v", s)
 	}
 	const batch = "\x01" + `{"ID":"0c1f","From":3,"To":9,"Oldest":1707138429000,"Records":12,"Bytes":3456,"Version":2,"Begun":1707138489000,"Attempts":4,"Next":1707138500000,` +
 		`"Delivered":true,"Failed":{"Code":"HttpEndpoint.RequestTimeout","Message":"m","At":1707138490000}}`
-	b, err := stream.DecodeBatch([]byte(batch))
+	b, err := deliverystream.DecodeBatch([]byte(batch))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,12 +207,12 @@ func TestRecordsOfTheFirstVersion(t *testing.T) {
 		t.Errorf("a batch becomes %s", cmp.Diff(batch, again))
 	}
 	const chunk = "\x00\x00\x01\x8d\x78\xd1\x4f\x48\x00\x00\x00\x0c\x00\x00\x0d\x80"
-	c, err := stream.DecodeChunk([]byte(chunk))
-	if err != nil || c != (stream.Chunk{Arrival: 0x18d78d14f48, Records: 12, Bytes: 3456}) || string(c.Encode()) != chunk {
+	c, err := deliverystream.DecodeChunk([]byte(chunk))
+	if err != nil || c != (deliverystream.Chunk{Arrival: 0x18d78d14f48, Records: 12, Bytes: 3456}) || string(c.Encode()) != chunk {
 		t.Errorf("%+v, %v", c, err)
 	}
-	records, err := stream.DecodeRecords(nil, []byte("\x06one\x07two\x00"))
-	if want := []stream.Record{{Data: []byte("one")}, {Data: []byte("two"), Line: true}, {Data: []byte{}}}; err != nil || !cmp.Equal(records, want) {
+	records, err := deliverystream.DecodeRecords(nil, []byte("\x06one\x07two\x00"))
+	if want := []deliverystream.Record{{Data: []byte("one")}, {Data: []byte("two"), Line: true}, {Data: []byte{}}}; err != nil || !cmp.Equal(records, want) {
 		t.Errorf("%v: %s", err, cmp.Diff(want, records))
 	}
 }

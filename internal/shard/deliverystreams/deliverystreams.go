@@ -1,11 +1,11 @@
-// Package streams keeps delivery streams, and their records until these are delivered. In this
+// Package deliverystreams keeps delivery streams, and their records until these are delivered. In this
 // package a stream is a delivery stream of Firehose, not a stream of the journal.
 //
 // Invariants: a record is durable before Put returns; it is in the store until its whole batch
 // was delivered; a batch is durable before the first attempt, so that further attempts, also
 // after a crash, have the same records and the same name; memory holds counts of records, but
 // no records.
-package streams
+package deliverystreams
 
 import (
 	"encoding/binary"
@@ -14,13 +14,13 @@ import (
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/deliverystream"
 	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/seal"
 	"godwit.dev/godwit/internal/shard/kernel"
 	"godwit.dev/godwit/internal/sorted"
 	"godwit.dev/godwit/internal/store"
-	"godwit.dev/godwit/internal/stream"
 )
 
 // Options configure a Module.
@@ -43,7 +43,7 @@ type Module struct {
 	streams map[arn.ARN]*buffer
 	scopes  map[scope]*sorted.List[string] // the names of their streams
 	due     sorted.Heap[*buffer]           // streams with undelivered records that are not being delivered
-	deliver func(stream.Instance)          // nil: before Start
+	deliver func(deliverystream.Instance)  // nil: before Start
 	fault   func(a arn.ARN) error          // the injected outage of a stream; nil: there are none
 }
 
@@ -51,13 +51,13 @@ type scope struct{ account, region string }
 
 // buffer is a stream with the counts of its undelivered records.
 type buffer struct {
-	*stream.Stream
+	*deliverystream.Stream
 
 	first, next uint64 // of its chunks: [first, next)
 	all         sum    // of the chunks, those of the batch included
 	taken       sum    // of the batch
 	oldest      int64  // when the first record that is in no batch was put, epoch milliseconds
-	batch       *stream.Batch
+	batch       *deliverystream.Batch
 	busy        bool  // its batch is being delivered
 	pausedUntil int64 // after a failure: no delivery begins before, epoch milliseconds
 	at          int64
@@ -91,7 +91,7 @@ func (m *Module) Load() error {
 	m.reader = m.shard.Log.Reader()
 	numbers := map[uint64]*buffer{}
 	err := store.EachOf(m.reader, keyspace.KindDeliveryStream, keyspace.Prefix([]byte{keyspace.FirehoseSpace, keyspace.DeliveryStreams}), func(_ *keyspace.Key, value []byte) error {
-		s, err := stream.Decode(value)
+		s, err := deliverystream.Decode(value)
 		if err != nil {
 			return err
 		}
@@ -102,7 +102,7 @@ func (m *Module) Load() error {
 		return err
 	}
 	err = store.EachOf(m.reader, keyspace.KindFirehoseBatch, keyspace.Prefix([]byte{keyspace.FirehoseSpace, keyspace.FirehoseBatches}), func(k *keyspace.Key, value []byte) error {
-		b, err := stream.DecodeBatch(value)
+		b, err := deliverystream.DecodeBatch(value)
 		if err != nil {
 			return err
 		}
@@ -122,9 +122,9 @@ func (m *Module) Load() error {
 		if buf == nil {
 			return nil
 		}
-		c, err := stream.DecodeChunk(value)
+		c, err := deliverystream.DecodeChunk(value)
 		if err != nil { // it is removed with its batch
-			c = stream.Chunk{Arrival: buf.Created.UnixMilli()}
+			c = deliverystream.Chunk{Arrival: buf.Created.UnixMilli()}
 		}
 		if buf.next == buf.first {
 			buf.first = sequence
@@ -146,7 +146,7 @@ func (m *Module) Load() error {
 }
 
 // weight is how much of its stream's bound a chunk uses: a small one also has its overhead.
-func weight(c *stream.Chunk) int64 { return max(int64(c.Bytes), leastWeight) }
+func weight(c *deliverystream.Chunk) int64 { return max(int64(c.Bytes), leastWeight) }
 
 const leastWeight = 1 << 10
 
@@ -154,7 +154,7 @@ const leastWeight = 1 << 10
 // which a buffer has so many.
 type sum struct{ weight, data int64 }
 
-func (s *sum) add(c *stream.Chunk) {
+func (s *sum) add(c *deliverystream.Chunk) {
 	s.weight += weight(c)
 	s.data += int64(c.Bytes)
 }
@@ -169,7 +169,7 @@ func (m *Module) enough(s sum, size int64) bool {
 // Resume implements kernel.Lifecycle.
 func (m *Module) Resume() { m.shard.Arm() }
 
-func (m *Module) add(s *stream.Stream) *buffer {
+func (m *Module) add(s *deliverystream.Stream) *buffer {
 	buf := &buffer{Stream: s, place: sorted.Outside, first: 1, next: 1}
 	m.streams[s.ARN()] = buf
 	of := scope{s.Account, s.Region}
@@ -188,7 +188,7 @@ func numberKey(tag byte, numbers ...uint64) []byte {
 	return k
 }
 
-func streamKey(s *stream.Stream) []byte {
+func streamKey(s *deliverystream.Stream) []byte {
 	key := append([]byte{keyspace.FirehoseSpace, keyspace.DeliveryStreams}, s.Account...)
 	key = append(append(append(key, 0), s.Region...), 0)
 	return append(key, s.Name...)
@@ -204,22 +204,22 @@ func (m *Module) find(a arn.ARN) (*buffer, error) {
 	if buf := m.streams[a]; buf != nil {
 		return buf, nil
 	}
-	name, _ := stream.NameOf(a)
-	return nil, stream.ErrNoStream.With(name, a.Account)
+	name, _ := deliverystream.NameOf(a)
+	return nil, deliverystream.ErrNoStream.With(name, a.Account)
 }
 
 // Create makes a stream. Its number, version and times are set here; the access key of an
-// HTTP endpoint is key. Errors: stream.ErrTaken, stream.ErrMany.
-func (m *Module) Create(s *stream.Stream, key string) error {
+// HTTP endpoint is key. Errors: deliverystream.ErrTaken, deliverystream.ErrMany.
+func (m *Module) Create(s *deliverystream.Stream, key string) error {
 	if m.kernel.Full() {
 		return kernel.ErrFull
 	}
 	return m.run(func() error {
 		if m.streams[s.ARN()] != nil {
-			return stream.ErrTaken.With(s.Name, s.Account)
+			return deliverystream.ErrTaken.With(s.Name, s.Account)
 		}
 		if all := m.scopes[scope{s.Account, s.Region}]; m.options.MaxStreams > 0 && all != nil && len(all.Items) >= m.options.MaxStreams {
-			return stream.ErrMany.With(m.options.MaxStreams)
+			return deliverystream.ErrMany.With(m.options.MaxStreams)
 		}
 		m.shard.Meta.Incarnation++
 		s.Number, s.Version = m.shard.Meta.Incarnation, 1
@@ -233,7 +233,7 @@ func (m *Module) Create(s *stream.Stream, key string) error {
 	})
 }
 
-func (m *Module) sealKey(s *stream.Stream, key string) (err error) {
+func (m *Module) sealKey(s *deliverystream.Stream, key string) (err error) {
 	if key == "" {
 		s.Sealed = nil
 		return nil
@@ -242,12 +242,12 @@ func (m *Module) sealKey(s *stream.Stream, key string) (err error) {
 	return err
 }
 
-func keyContext(s *stream.Stream) []byte {
+func keyContext(s *deliverystream.Stream) []byte {
 	return seal.Context("access key of a delivery stream's endpoint", s.Account, s.Region, s.Name)
 }
 
 // AccessKey is the access key of a stream's HTTP endpoint; empty for none.
-func (m *Module) AccessKey(s *stream.Stream) (string, error) {
+func (m *Module) AccessKey(s *deliverystream.Stream) (string, error) {
 	if s.Sealed == nil {
 		return "", nil
 	}
@@ -255,10 +255,10 @@ func (m *Module) AccessKey(s *stream.Stream) (string, error) {
 	return string(key), err
 }
 
-func (m *Module) put(s *stream.Stream) { m.shard.Batch.Set(streamKey(s), s.Encode()) }
+func (m *Module) put(s *deliverystream.Stream) { m.shard.Batch.Set(streamKey(s), s.Encode()) }
 
-// Find finds a stream, with stream.ErrNoStream if there is none.
-func (m *Module) Find(a arn.ARN) (s *stream.Stream, err error) {
+// Find finds a stream, with deliverystream.ErrNoStream if there is none.
+func (m *Module) Find(a arn.ARN) (s *deliverystream.Stream, err error) {
 	err = m.run(func() error {
 		buf, err := m.find(a)
 		if err == nil {
@@ -270,8 +270,8 @@ func (m *Module) Find(a arn.ARN) (s *stream.Stream, err error) {
 }
 
 // Change changes a stream. key is a new access key of its HTTP endpoint; nil: it is unchanged.
-// Errors: stream.ErrNoStream, and the command's.
-func (m *Module) Change(a arn.ARN, key *string, command func(s *stream.Stream, now time.Time) error) error {
+// Errors: deliverystream.ErrNoStream, and the command's.
+func (m *Module) Change(a arn.ARN, key *string, command func(s *deliverystream.Stream, now time.Time) error) error {
 	return m.run(func() error {
 		buf, err := m.find(a)
 		if err != nil {
@@ -330,17 +330,17 @@ func CheckRecord(id keyspace.ID, value []byte) error {
 	var err error
 	switch id {
 	case keyspace.KindDeliveryStream:
-		_, err = stream.Decode(value)
+		_, err = deliverystream.Decode(value)
 	case keyspace.KindFirehoseBatch:
-		_, err = stream.DecodeBatch(value)
+		_, err = deliverystream.DecodeBatch(value)
 	case keyspace.KindFirehoseChunk:
-		_, err = stream.DecodeChunk(value)
+		_, err = deliverystream.DecodeChunk(value)
 	case keyspace.KindFirehoseRecords:
 		if len(value) < seal.Overhead || value[0] != seal.Form {
-			err = stream.ErrRecord
+			err = deliverystream.ErrRecord
 		}
 	default:
-		err = stream.ErrRecord
+		err = deliverystream.ErrRecord
 	}
 	return err
 }

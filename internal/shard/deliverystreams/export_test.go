@@ -1,4 +1,4 @@
-package streams
+package deliverystreams
 
 import "godwit.dev/godwit/internal/arn"
 

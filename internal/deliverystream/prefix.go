@@ -1,4 +1,4 @@
-package stream
+package deliverystream
 
 import (
 	"crypto/sha256"
@@ -12,10 +12,10 @@ import (
 
 // The errors of prefixes.
 var (
-	ErrExpression  = fault.NewRule(fault.InvalidParameter, "stream: an expression of a prefix cannot be read")        // the prefix
-	ErrErrorPrefix = fault.NewRule(fault.InvalidParameter, "stream: a prefix with expressions needs one for errors")  // nothing
-	ErrErrorType   = fault.NewRule(fault.InvalidParameter, "stream: the prefix of errors does not name their type")   // nothing
-	ErrTypeOutside = fault.NewRule(fault.InvalidParameter, "stream: the prefix of what is no error names their type") // nothing
+	ErrExpression  = fault.NewRule(fault.InvalidParameter, "deliverystream: an expression of a prefix cannot be read")        // the prefix
+	ErrErrorPrefix = fault.NewRule(fault.InvalidParameter, "deliverystream: a prefix with expressions needs one for errors")  // nothing
+	ErrErrorType   = fault.NewRule(fault.InvalidParameter, "deliverystream: the prefix of errors does not name their type")   // nothing
+	ErrTypeOutside = fault.NewRule(fault.InvalidParameter, "deliverystream: the prefix of what is no error names their type") // nothing
 )
 
 // HTTPFailed is the error type in the names of objects with records that an HTTP endpoint did

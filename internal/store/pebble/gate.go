@@ -58,12 +58,15 @@ func (s *Store) admit() {
 			g.mu.Unlock()
 			return
 		}
-		if g.changed == nil {
+		first := g.changed == nil
+		if first {
 			g.changed = make(chan struct{})
-			s.log.Info("writes come faster than tables are merged, and wait", "layers", g.sublevels)
 		}
-		changed := g.changed
+		changed, sublevels := g.changed, g.sublevels
 		g.mu.Unlock()
+		if first { // without the lock, which Pebble waits for under its own: a log may be slow
+			s.log.Info("writes come faster than tables are merged, and wait", "layers", sublevels)
+		}
 		<-changed
 	}
 }

@@ -279,9 +279,7 @@ func (p *part) stayInStep(ctx context.Context) error {
 			return err
 		case errors.Is(err, replog.ErrTrimmed) || errors.Is(err, replica.ErrIncomplete) || errors.Is(err, store.ErrDamaged):
 			p.log.Warn("the store is replaced by a copy of another node's", "reason", err)
-			if err := p.reseed(ctx, err); err != nil {
-				return err
-			}
+			p.reseed(ctx, err)
 		default:
 			p.failed(err)
 		}

@@ -56,8 +56,8 @@ func (p *part) openStore() (st *pebble.Store, guard *space.Guard, err error) {
 }
 
 // reseed gets a copy of another node's store, which the next openStore moves into place. It
-// fails only with the end of ctx; reason is why the store is unusable.
-func (p *part) reseed(ctx context.Context, reason error) error {
+// gives up only when ctx ends; reason is why the store is unusable.
+func (p *part) reseed(ctx context.Context, reason error) {
 	p.copied.Store(&copied{})
 	defer p.copied.Store(nil)
 	lacking := int64(0) // bytes of disk space: no node is asked until they are free
@@ -69,11 +69,8 @@ func (p *part) reseed(ctx context.Context, reason error) error {
 		if err == nil {
 			lacking, err = p.copyOnce(ctx, reason)
 		}
-		if err == nil {
-			return nil
-		}
-		if ctx.Err() != nil {
-			return nil
+		if err == nil || ctx.Err() != nil {
+			return
 		}
 		p.log.Warn("no other node's store could be copied yet", "reason", err)
 		again := copyAgain
@@ -81,7 +78,7 @@ func (p *part) reseed(ctx context.Context, reason error) error {
 			again = spaceAgain
 		}
 		if !pause(ctx, again) {
-			return nil
+			return
 		}
 	}
 }

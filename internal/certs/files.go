@@ -2,7 +2,6 @@
 package certs
 
 import (
-	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -68,7 +67,7 @@ func (f *Files) Config() *tls.Config {
 
 // Failing is what is wrong with the files, or that the certificate has expired; nil: nothing.
 // Meanwhile the last valid state is used.
-func (f *Files) Failing(context.Context) error {
+func (f *Files) Failing() error {
 	if problem := f.problem.Load(); problem != nil {
 		return errors.New(*problem)
 	}

@@ -68,7 +68,7 @@ func TestReload(t *testing.T) {
 			t.Fatal(err)
 		}
 		f.Reload()
-		if err := f.Failing(t.Context()); err == nil || !strings.Contains(err.Error(), "the old one still is") || strings.Contains(err.Error(), "broken by") {
+		if err := f.Failing(); err == nil || !strings.Contains(err.Error(), "the old one still is") || strings.Contains(err.Error(), "broken by") {
 			t.Errorf("told: %v", err)
 		}
 	}
@@ -78,14 +78,14 @@ func TestReload(t *testing.T) {
 	}
 	write(t, dir, 2, later.Add(time.Second))
 	f.Reload()
-	if err := f.Failing(t.Context()); err != nil || serial(t, f) != 2 {
+	if err := f.Failing(); err != nil || serial(t, f) != 2 {
 		t.Errorf("the new certificate: %d, %v", serial(t, f), err)
 	}
 	if err := os.Remove(cert); err != nil {
 		t.Fatal(err)
 	}
 	f.Reload()
-	if f.Failing(t.Context()) == nil || serial(t, f) != 2 {
+	if f.Failing() == nil || serial(t, f) != 2 {
 		t.Error("a file that is gone is not told, or counts")
 	}
 }
@@ -126,7 +126,7 @@ func TestExpiredIsReported(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := f.Failing(t.Context()); err == nil || !strings.Contains(err.Error(), "expired") {
+	if err := f.Failing(); err == nil || !strings.Contains(err.Error(), "expired") {
 		t.Errorf("told: %v", err)
 	}
 }

@@ -66,7 +66,7 @@ func auditChecks(trail *audit.Trail) []admin.Check {
 	if trail == nil {
 		return nil
 	}
-	return []admin.Check{{Name: "audit", Failing: func(context.Context) error { return trail.Failing() }}}
+	return []admin.Check{{Name: "audit", Failing: trail.Failing}}
 }
 
 // operated records changes by unauthenticated operators; nil if the audit log is off.

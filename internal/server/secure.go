@@ -20,7 +20,7 @@ import (
 type certificates interface {
 	Config() *tls.Config
 	// Failing reports their problem; nil if there is none.
-	Failing(ctx context.Context) error
+	Failing() error
 	// Watch keeps them up to date until it is stopped.
 	Watch() (stop func())
 }

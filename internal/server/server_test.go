@@ -272,7 +272,7 @@ func TestBadConfigurationDoesNotStart(t *testing.T) {
 func TestRouting(t *testing.T) {
 	j := &diary{
 		wire: func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "wire "+r.Method+" "+r.URL.Path) },
-		checks: []admin.Check{{Name: "storage", Failing: func(context.Context) error {
+		checks: []admin.Check{{Name: "storage", Failing: func() error {
 			return errors.New("out of space")
 		}}},
 	}

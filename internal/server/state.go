@@ -255,12 +255,12 @@ func (f freeSpace) checks() []admin.Check {
 	if f.guard == nil {
 		return nil
 	}
-	return []admin.Check{{Name: "disk", Failing: func(context.Context) error {
+	return []admin.Check{{Name: "disk", Failing: func() error {
 		if ok, why := f.guard.Health(); !ok {
 			return errors.New(why)
 		}
 		return nil
-	}}, {Name: "store", Failing: func(context.Context) error { return f.damage() }}}
+	}}, {Name: "store", Failing: f.damage}}
 }
 
 func openStore(deps Deps) (store.Store, freeSpace, error) {

@@ -193,8 +193,8 @@ func TestClockTellsWhyItStopped(t *testing.T) {
 func TestHealth(t *testing.T) {
 	var full error
 	h := admin.Health("1.2.3",
-		admin.Check{Name: "shards", Failing: func(context.Context) error { return nil }},
-		admin.Check{Name: "storage", Failing: func(context.Context) error { return full }})
+		admin.Check{Name: "shards", Failing: func() error { return nil }},
+		admin.Check{Name: "storage", Failing: func() error { return full }})
 
 	status, answer := call(t, h, "GET", "")
 	if d := cmp.Diff(map[string]any{"status": "ok", "version": "1.2.3"}, answer); d != "" || status != http.StatusOK {

@@ -1,7 +1,6 @@
 package admin
 
 import (
-	"context"
 	"net/http"
 )
 
@@ -11,7 +10,7 @@ type Check struct {
 	Name string
 	// Failing returns the problem, or nil. It must be quick, and its text must have no
 	// secrets, because anyone may read it.
-	Failing func(ctx context.Context) error
+	Failing func() error
 }
 
 // health is the answer of Health: problems by the name of the check.
@@ -28,7 +27,7 @@ func Health(version string, checks ...Check) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer, status := health{Status: "ok", Version: version}, http.StatusOK
 		for _, check := range checks {
-			err := check.Failing(r.Context())
+			err := check.Failing()
 			if err == nil {
 				continue
 			}

@@ -138,7 +138,7 @@ func (m *Manager) note(domain string, err error) {
 }
 
 // Failing lists the domains without a certificate; nil: there are none.
-func (m *Manager) Failing(context.Context) error {
+func (m *Manager) Failing() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var problems []error

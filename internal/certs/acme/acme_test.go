@@ -122,9 +122,9 @@ func testCertificates(t *testing.T, l net.Listener, ports acmetest.Ports, web fu
 
 	first := served(t, address, roots)
 	if first == nil {
-		t.Fatalf("no certificate: %v", m.Failing(t.Context()))
+		t.Fatalf("no certificate: %v", m.Failing())
 	}
-	if err := m.Failing(t.Context()); err != nil {
+	if err := m.Failing(); err != nil {
 		t.Error(err)
 	}
 	began := clock.System.Now()
@@ -186,7 +186,7 @@ func TestFailureIsTold(t *testing.T) {
 	if served(t, l.Addr().String(), nil) != nil {
 		t.Fatal("there is a certificate")
 	}
-	if err := m.Failing(t.Context()); err == nil {
+	if err := m.Failing(); err == nil {
 		t.Error("nothing is told")
 	}
 }

@@ -1,7 +1,6 @@
 package monitoring
 
 import (
-	"context"
 	"fmt"
 	"time"
 
@@ -31,7 +30,7 @@ func Ahead(latest func() time.Time, c clock.Clock) func() time.Duration {
 
 // ClockCheck fails while the data is ahead of the clock.
 func ClockCheck(ahead func() time.Duration) admin.Check {
-	return admin.Check{Name: "clock", Failing: func(context.Context) error {
+	return admin.Check{Name: "clock", Failing: func() error {
 		if by := ahead(); by > tolerated {
 			return fmt.Errorf("the data is %s ahead of this machine's clock: delays, timeouts and retries stand still until the clock has caught up", by.Round(time.Second))
 		}
@@ -47,7 +46,7 @@ func (p *Prometheus) Checked(ahead func() time.Duration, checks []admin.Check) {
 	p.FollowHealth(func() prom.Health {
 		h := prom.Health{Ahead: ahead(), Failing: map[string]bool{}}
 		for _, check := range checks {
-			h.Failing[check.Name] = check.Failing(context.Background()) != nil
+			h.Failing[check.Name] = check.Failing() != nil
 		}
 		return h
 	})

@@ -1,7 +1,6 @@
 package operating
 
 import (
-	"context"
 	"net/http"
 
 	"github.com/google/uuid"
@@ -133,10 +132,10 @@ func (p *Parts) server() func() catalog.Server {
 }
 
 // problems are what health finds to be wrong.
-func (p *Parts) problems(ctx context.Context) map[string]string {
+func (p *Parts) problems() map[string]string {
 	found := map[string]string{}
 	for _, check := range p.Checks {
-		if err := check.Failing(ctx); err != nil {
+		if err := check.Failing(); err != nil {
 			found[check.Name] = err.Error()
 		}
 	}

@@ -39,7 +39,7 @@ type Options struct {
 	// Server describes the server. Now is by its clock.
 	Server func() Server
 	// Problems are the failed health checks, by name.
-	Problems func(ctx context.Context) map[string]string
+	Problems func() map[string]string
 	// Alarms are the alarms in state ALARM, and since when; nil: there are none.
 	Alarms func(limit int) []Alarming
 	// Closed are the sources that refuse posts; nil: there are none.

@@ -1,7 +1,6 @@
 package catalog
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -195,7 +194,7 @@ func TestDeadline(t *testing.T) {
 // Sources that take no posts need a person: one with a problem before one that is paused.
 func TestClosedSources(t *testing.T) {
 	c := open(t)
-	c.Problems = func(context.Context) map[string]string { return nil }
+	c.Problems = func() map[string]string { return nil }
 	c.Closed = func(limit int) []Closed {
 		if limit < 2 {
 			t.Errorf("at most %d are asked for", limit)

@@ -155,7 +155,7 @@ func (c *Catalog) age(ctx context.Context, a arn.ARN) (kind string, age *float64
 // attention finds conditions that need a person.
 func (c *Catalog) attention(ctx context.Context, now *live.Snapshot, worst []Backlogged) []Attention {
 	all := []Attention{}
-	problems := c.Problems(ctx)
+	problems := c.Problems()
 	for _, name := range slices.Sorted(maps.Keys(problems)) {
 		all = append(all, Attention{Kind: "health", Severity: "critical", Text: name + ": " + problems[name]})
 	}

@@ -137,7 +137,7 @@ func Follow(c config.Config, trust *tls.Config, checkpoint func(dir string) erro
 }
 
 // Failing reports the current problem of the backups, for a health check.
-func (f *Follower) Failing(context.Context) error {
+func (f *Follower) Failing() error {
 	status := f.Status()
 	return status.Failing(f.Clock.Now())
 }

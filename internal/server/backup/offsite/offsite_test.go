@@ -354,7 +354,7 @@ func TestAway(t *testing.T) {
 		set.Logger = slog.New(slog.NewTextHandler(&log, nil))
 		f := start(t, set)
 		synctest.Wait()
-		failing := func() error { return f.Failing(t.Context()) }
+		failing := func() error { return f.Failing() }
 		if err := failing(); err != nil {
 			t.Error(err)
 		}

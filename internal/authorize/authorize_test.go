@@ -147,15 +147,18 @@ func (r *rights) PoliciesOf(*caller.Caller) (identity []*policy.Policy, boundary
 	return identity, nil, nil, r.err
 }
 
-func (r *rights) PolicyOf(_ context.Context, resource arn.ARN) *policy.Policy {
+func (r *rights) PolicyOf(ctx context.Context, resource arn.ARN) *policy.Policy {
 	r.asked = append(r.asked, resource.String())
-	if r.own == "" {
+	if r.own == "" || ctx.Err() != nil {
 		return nil
 	}
 	return parse(r.own)
 }
 
-func (r *rights) TagsOf(context.Context, arn.ARN) map[string]string {
+func (r *rights) TagsOf(ctx context.Context, _ arn.ARN) map[string]string {
+	if ctx.Err() != nil {
+		return nil
+	}
 	return map[string]string{"env": "prod"}
 }
 
@@ -202,6 +205,34 @@ func TestDecide(t *testing.T) {
 }
 
 // Where policies cannot be read nothing is allowed.
+// TestEndedContext: a policy or tags that are not read, as the caller has gone, are not taken for
+// none.
+func TestEndedContext(t *testing.T) {
+	const allow = `{"Effect":"Allow","Action":"sqs:*","Resource":"*"}`
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, tt := range []struct {
+		name, identity string
+		need           authorize.Need
+		asked          bool
+	}{
+		{"a policy", allow, authorize.Need{Shared: true}, true},
+		{"tags", allow + `,{"Effect":"Deny","Action":"*","Resource":"*","Condition":{"StringEquals":{"aws:ResourceTag/env":"prod"}}}`, authorize.Need{}, true},
+		{"neither", allow, authorize.Need{}, false},
+	} {
+		r := &rights{
+			identity: `{"Version":"2012-10-17","Statement":[` + tt.identity + `]}`,
+			own:      `{"Version":"2012-10-17","Statement":[{"Effect":"Deny","Principal":"*","Action":"sqs:*","Resource":"` + queue + `"}]}`,
+		}
+		a := &authorize.Authorizer{Identities: r, Resources: r}
+		tt.need.Action, tt.need.Resource = "sqs:SendMessage", queue
+		got, err := a.Decide(ctx, &tt.need, &authorize.Context{Caller: user})
+		if errors.Is(err, context.Canceled) != tt.asked || got.Allowed() == tt.asked {
+			t.Errorf("%s: %+v, %v", tt.name, got, err)
+		}
+	}
+}
+
 func TestUnreadable(t *testing.T) {
 	reason := errors.New("damage")
 	r := &rights{identity: `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"*","Resource":"*"}]}`, err: reason}

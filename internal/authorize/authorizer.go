@@ -49,19 +49,31 @@ func (a *Authorizer) current(c *caller.Caller) *caller.Caller {
 }
 
 // Decide decides a request by all policies that apply to it. known is the context of the
-// request; Decide sets its Need, Account and tags. After an error nothing is allowed.
+// request; Decide sets its Need, Account and tags. After an error nothing is allowed. It is ctx's
+// where that had ended when the resource was asked: a policy that was not read is not none.
 func (a *Authorizer) Decide(ctx context.Context, need *Need, known *Context) (policy.Result, error) {
 	var own *policy.Policy
+	asked := false
 	if resource, err := arn.Parse(need.Resource); err == nil {
 		// Operations ignore the partition. So with another one it is the same resource, and a
 		// Deny on its name must apply.
 		need.Resource = resource.String()
 		if need.Shared {
-			own = a.Resources.PolicyOf(ctx, resource)
+			own, asked = a.Resources.PolicyOf(ctx, resource), true
 		}
-		known.TagsOf = func() map[string]string { return a.Resources.TagsOf(ctx, resource) }
+		known.TagsOf = func() map[string]string {
+			asked = true
+			return a.Resources.TagsOf(ctx, resource)
+		}
 	}
-	return a.DecideBy(own, false, need, known)
+	result, err := a.DecideBy(own, false, need, known)
+	if err == nil && asked {
+		err = ctx.Err()
+	}
+	if err != nil {
+		return policy.Result{}, err
+	}
+	return result, nil
 }
 
 // DecideBy is Decide with the resource's policy as an argument; nil: it has none. granted

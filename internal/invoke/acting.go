@@ -14,14 +14,17 @@ import (
 type Acting func(ctx context.Context, t *function.Target, resource arn.ARN, action string) (*caller.Caller, error)
 
 // May checks several actions; a may be nil: all are allowed. denied is the action that the
-// role does not allow.
+// role does not allow; empty where ctx has ended, and nothing was decided.
 func (a Acting) May(ctx context.Context, t *function.Target, resource arn.ARN, actions ...string) (who *caller.Caller, denied string, err error) {
 	if a == nil {
 		return nil, "", nil
 	}
 	for _, action := range actions {
 		if who, err = a(ctx, t, resource, action); err != nil {
-			return nil, action, err
+			if ctx.Err() == nil {
+				denied = action
+			}
+			return nil, denied, err
 		}
 	}
 	return who, "", nil

@@ -520,6 +520,37 @@ func TestHandOverThatTheRoleMayNot(t *testing.T) {
 	w.check("lost", []int{w.count(invoke.DeadLetterErrors), w.count(invoke.DestinationDeliveryFailures)}, []int{1, 1})
 }
 
+// TestStopDuringAHandOver: what a receiver seems to refuse as the server stops is handed over by
+// the next one.
+func TestStopDuringAHandOver(t *testing.T) {
+	w := newWorld(t)
+	asked := make(chan struct{})
+	w.close()
+	w.options.Acting = func(ctx context.Context, _ *function.Target, _ arn.ARN, _ string) (*caller.Caller, error) {
+		close(asked)
+		<-ctx.Done()
+		return nil, fault.New(fault.AccessDenied, "the queue's policy was not read")
+	}
+	w.open()
+	w.create(fn, dlq)
+	w.queue(dlq)
+	w.configure(function.EventInvokeChange{Retries: new(0)})
+	w.does(failing)
+	w.must(w.engine.InvokeAsync(t.Context(), fn, function.Event{ID: [16]byte{1}, Payload: []byte("1")}))
+	<-asked
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := w.dispatcher.Stop(ctx); err == nil {
+		t.Error("cut off, and not said")
+	}
+	w.options.Acting = nil
+	w.restart()
+	w.advance(0)
+	w.check("runs", len(w.at()), 1)
+	w.check("sent", len(w.received(dlq)), 1)
+	w.check("lost", w.count(invoke.DeadLetterErrors), 0)
+}
+
 // TestLargeRecords: a failure is reported without the payloads if these are too
 // large, of a success not at all.
 func TestLargeRecords(t *testing.T) {

@@ -37,6 +37,8 @@ func (e *event) HandOver(ctx context.Context) bool {
 		moved, err := e.hand(ctx, next, last)
 		switch {
 		case err == nil:
+		case ctx.Err() != nil: // cancelled by Stop: it says nothing about the receiver
+			return false
 		case temporary(err):
 			e.logger.Warn("what came of an event cannot be handed over now, which is tried again", e.about(next, err)...)
 			return false

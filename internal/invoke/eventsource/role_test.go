@@ -1,14 +1,35 @@
 package eventsource
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"testing"
 	"time"
 
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/caller"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/function"
 	"godwit.dev/godwit/internal/function/mapping"
 )
+
+// Who is not asked any more, as the server stops, has not been refused: what was received for it
+// would be hidden as if it had.
+func TestMayAtAStop(t *testing.T) {
+	acting := func(ctx context.Context, _ *function.Target, _ arn.ARN, _ string) (*caller.Caller, error) {
+		return nil, cmp.Or(ctx.Err(), error(fault.New(fault.AccessDenied, "no")))
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	if _, err := May(ctx, acting, &function.Target{}, arn.ARN{}); fault.KindOf(err) != fault.AccessDenied {
+		t.Errorf("refused: %v", err)
+	}
+	cancel()
+	if _, err := May(ctx, acting, &function.Target{}, arn.ARN{}); !errors.Is(err, context.Canceled) || fault.KindOf(err) == fault.AccessDenied {
+		t.Errorf("at a stop: %v", err)
+	}
+}
 
 // What is told of a key lasts for as long as the key is refused, or what was refused under a former
 // one is hidden: a receive finds nothing meanwhile. It does not outlast the cause.

@@ -18,12 +18,12 @@ import (
 
 // may refuses actions that are not operations, if the caller has no permission; nil if IAM is
 // not enforced.
-func may(deps Deps, s *state) func(who *caller.Caller, via, region string, need *authorize.Need) error {
+func may(deps Deps, s *state) func(ctx context.Context, who *caller.Caller, via, region string, need *authorize.Need) error {
 	if !deps.Config.Enforce {
 		return nil
 	}
-	return func(who *caller.Caller, via, region string, need *authorize.Need) error {
-		result, err := s.asked.Decide(context.Background(), need, &authorize.Context{Caller: who, Region: region, Now: deps.Clock.Now().UnixMilli(), Via: via})
+	return func(ctx context.Context, who *caller.Caller, via, region string, need *authorize.Need) error {
+		result, err := s.asked.Decide(ctx, need, &authorize.Context{Caller: who, Region: region, Now: deps.Clock.Now().UnixMilli(), Via: via})
 		if err == nil && !result.Allowed() {
 			err = api.Denied(who, need, &result)
 		}

@@ -74,7 +74,7 @@ func (s *Service) prepare(ctx context.Context, call *api.Call, was *stacks.View,
 	if err != nil {
 		return nil, err
 	}
-	src.Store = s.store(call)
+	src.Store = s.store(ctx, call)
 	d, err := design(t, &was.Stack, src, &was.Source, kept)
 	return &prepared{body, src, d}, err
 }
@@ -302,7 +302,7 @@ func (s *Service) executeChangeSet(ctx context.Context, call *api.Call, in *Exec
 		onFailure = stack.OnFailureNothing
 	}
 	err := s.Engine.Execute(ctx, call.Account, call.Region, api.Deref(in.StackName), in.ChangeSetName, &stack.Request{
-		By: call.Caller.WithoutKey(), Token: api.Deref(in.ClientRequestToken), OnFailure: onFailure, Store: s.store(call),
+		By: call.Caller.WithoutKey(), Token: api.Deref(in.ClientRequestToken), OnFailure: onFailure, Store: s.store(ctx, call),
 		Source: stack.Source{RetainExceptOnCreate: api.Deref(in.RetainExceptOnCreate)},
 	})
 	if _, ok := errors.AsType[*template.Refusal](err); !ok {

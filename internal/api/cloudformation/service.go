@@ -52,7 +52,7 @@ type Options struct {
 	// Objects reads the objects of TemplateURL.
 	Objects Objects
 	// May refuses an access of a caller by a service in a region; nil: everything is allowed.
-	May func(who *caller.Caller, via, region string, need *authorize.Need) error
+	May func(ctx context.Context, who *caller.Caller, via, region string, need *authorize.Need) error
 }
 
 // Objects are the objects of an S3 server.
@@ -109,12 +109,12 @@ func (s *Service) Operations() []api.Operation {
 }
 
 // store returns a lookup in the parameter store, of parameters that the caller may read.
-func (s *Service) store(call *api.Call) func(name string) (value string, ok bool) {
+func (s *Service) store(ctx context.Context, call *api.Call) func(name string) (value string, ok bool) {
 	if s.May == nil {
 		return s.Engine.Parameters(call.Account, call.Region, nil)
 	}
 	return s.Engine.Parameters(call.Account, call.Region, func(name string) bool {
 		need := authorize.Need{Action: "ssm:GetParameters", Resource: arn.Parameter(call.Region, call.Account, name).String(), Account: call.Account}
-		return s.May(call.Caller, authorize.CloudFormation, call.Region, &need) == nil
+		return s.May(ctx, call.Caller, authorize.CloudFormation, call.Region, &need) == nil
 	})
 }

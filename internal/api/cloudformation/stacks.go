@@ -148,7 +148,7 @@ func (s *Service) createStack(ctx context.Context, call *api.Call, in *CreateSta
 		ID: s.newARN(call, "stack", in.StackName), Name: in.StackName, Account: call.Account, Region: call.Region, Body: body,
 		Timeout: int64(api.Deref(in.TimeoutInMinutes)) * time.Minute.Milliseconds(), Protected: api.Deref(in.EnableTerminationProtection),
 	}
-	src.Store = s.store(call)
+	src.Store = s.store(ctx, call)
 	to, err := design(t, &stack.Stack{ID: c.ID, Name: c.Name, Account: c.Account, Region: c.Region}, src, nil, nil)
 	if err != nil {
 		return nil, err

@@ -117,11 +117,11 @@ func (s *Service) updateRole(_ context.Context, call *api.Call, in *UpdateRoleIn
 	})
 }
 
-func (s *Service) updateRoleDescription(_ context.Context, call *api.Call, in *UpdateRoleDescriptionInput) (*RoleOutput, error) {
-	if _, err := s.updateRole(context.Background(), call, &UpdateRoleInput{in.RoleName, in.Description, nil}); err != nil {
+func (s *Service) updateRoleDescription(ctx context.Context, call *api.Call, in *UpdateRoleDescriptionInput) (*RoleOutput, error) {
+	if _, err := s.updateRole(ctx, call, &UpdateRoleInput{in.RoleName, in.Description, nil}); err != nil {
 		return nil, err
 	}
-	return s.getRole(context.Background(), call, &RoleInput{in.RoleName})
+	return s.getRole(ctx, call, &RoleInput{in.RoleName})
 }
 
 func (s *Service) updateAssumeRolePolicy(_ context.Context, call *api.Call, in *UpdateAssumeRolePolicyInput) (*Empty, error) {

@@ -25,12 +25,12 @@ var (
 )
 
 // putParameter makes or changes a parameter, of which there is nothing but what the stack knows.
-func putParameter(_ context.Context, w *step.Work) (is step.Made, err error) {
+func putParameter(ctx context.Context, w *step.Work) (is step.Made, err error) {
 	name, properties := w.Target.Physical, w.Target.Properties
 	if w.Now != nil {
 		is = step.Made{Physical: name, Attributes: w.Target.Attributes}
 	}
-	if err := mayParameter(w, "ssm:PutParameter"); err != nil {
+	if err := mayParameter(ctx, w, "ssm:PutParameter"); err != nil {
 		return is, err
 	}
 	value, kind := step.Text(properties["Value"]), step.Text(properties["Type"])
@@ -59,15 +59,15 @@ func putParameter(_ context.Context, w *step.Work) (is step.Made, err error) {
 }
 
 // deleteParameter deletes a parameter, which is gone with the resource.
-func deleteParameter(_ context.Context, w *step.Work) error {
-	return mayParameter(w, "ssm:DeleteParameter")
+func deleteParameter(ctx context.Context, w *step.Work) error {
+	return mayParameter(ctx, w, "ssm:DeleteParameter")
 }
 
 // mayParameter refuses what who acts may not do with a parameter: no operation asks for it.
-func mayParameter(w *step.Work, action string) error {
+func mayParameter(ctx context.Context, w *step.Work, action string) error {
 	if w.Options.May == nil {
 		return nil
 	}
 	need := authorize.Need{Action: action, Resource: arn.Parameter(w.Region, w.Account, w.Target.Physical).String(), Account: w.Account}
-	return w.Options.May(w.Actor, w.Via(), w.Region, &need)
+	return w.Options.May(ctx, w.Actor, w.Via(), w.Region, &need)
 }

@@ -42,7 +42,7 @@ type Options struct {
 	// Creates reports that a token is of another resource's creation in a step's stack.
 	Creates func(t *stacks.Task, token string) bool
 	// May refuses what who acts may not do where there is no operation; nil: everybody may.
-	May func(who *caller.Caller, via, region string, need *authorize.Need) error
+	May func(ctx context.Context, who *caller.Caller, via, region string, need *authorize.Need) error
 	// Stacks has the stacks that are nested in others.
 	Stacks Stacks
 }

@@ -28,7 +28,7 @@ type Streams interface {
 	Save(s *deliverystream.Stream, b *deliverystream.Batch) error
 	Done(s *deliverystream.Stream, b *deliverystream.Batch) error
 	AccessKey(s *deliverystream.Stream) (string, error)
-	Stopping() <-chan struct{}
+	Running() context.Context // ends when deliveries are to
 }
 
 // Buckets writes objects.
@@ -121,17 +121,7 @@ func New(o Options) *Outlet {
 
 // Deliver delivers the batches of a delivery stream, until none is due.
 func (o *Outlet) Deliver(t deliverystream.Instance) {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	stopped := make(chan struct{})
-	defer close(stopped)
-	go func() {
-		select {
-		case <-o.Streams.Stopping():
-			cancel()
-		case <-stopped:
-		}
-	}()
+	ctx := o.Streams.Running()
 	var nothing string // the last batch that had no records: its stream was deleted, unless Next gives it again
 	for ctx.Err() == nil {
 		s, b, err := o.Streams.Next(t)

@@ -22,7 +22,8 @@ import (
 // owner has a batch for each of its streams, as long as it was not delivered.
 type owner struct {
 	t       *testing.T
-	stopped chan struct{}
+	running context.Context
+	stop    context.CancelFunc
 
 	mu         sync.Mutex
 	streams    map[string]*deliverystream.Stream
@@ -35,7 +36,8 @@ type owner struct {
 }
 
 func newOwner(t *testing.T) *owner {
-	return &owner{t: t, stopped: make(chan struct{}), streams: map[string]*deliverystream.Stream{}, batches: map[string]*deliverystream.Batch{}, records: map[string][]string{}}
+	ctx, stop := context.WithCancel(t.Context())
+	return &owner{t: t, running: ctx, stop: stop, streams: map[string]*deliverystream.Stream{}, batches: map[string]*deliverystream.Batch{}, records: map[string][]string{}}
 }
 
 // add adds a stream with a batch that claims to have so many bytes.
@@ -113,7 +115,7 @@ func (o *owner) Done(s *deliverystream.Stream, _ *deliverystream.Batch) error {
 }
 
 func (o *owner) AccessKey(*deliverystream.Stream) (string, error) { return "", nil }
-func (o *owner) Stopping() <-chan struct{}                        { return o.stopped }
+func (o *owner) Running() context.Context                 { return o.running }
 
 // buckets keep objects by the beginning of their names: "b/" and the prefix.
 type buckets struct {
@@ -179,7 +181,7 @@ func TestHangingEndpoints(t *testing.T) {
 		if diff := cmp.Diff([]string{"prompt", "bucket"}, o.done); diff != "" {
 			t.Errorf("delivered beside those that hang: %s", diff)
 		}
-		close(o.stopped)
+		o.stop()
 		delivering.Wait()
 	})
 }
@@ -291,7 +293,7 @@ func TestNowhere(t *testing.T) {
 			Streams: o, Clock: clock.System, Logger: slog.New(slog.DiscardHandler), Observe: func(e *outlet.Event) {
 				failed = append(failed, e.Failed)
 				if len(failed) == 3 {
-					close(o.stopped)
+					o.stop()
 					synctest.Wait()
 				}
 			},

@@ -187,8 +187,8 @@ func (m *Module) Start(deliver func(deliverystream.Instance), outage func(a arn.
 	})
 }
 
-// Stopping is closed when deliveries are to end.
-func (m *Module) Stopping() <-chan struct{} { return m.kernel.Stopping }
+// Running ends when deliveries are to.
+func (m *Module) Running() context.Context { return m.kernel.Running }
 
 // Next is the batch to be delivered now, which is durable when Next returns; nil: none is due,
 // and the delivery of the stream ends. It also ends with an error, after which nothing of the

@@ -22,10 +22,6 @@ import (
 // Version is the version of Godwit.
 const Version = "0.1.0-dev"
 
-// Shards is the number of shards. It is fixed, because the shard of a queue or a topic
-// depends on it.
-const Shards = 64
-
 // Config has all settings of a server. Defaults that differ between development and
 // production are variables in the tags.
 type Config struct {

@@ -212,13 +212,6 @@ func Excerpt(text string, limit int, more string) string {
 	return strings.ToValidUTF8(text, "\uFFFD")
 }
 
-// Because returns the refusal with a reason.
-func (e *Error) Because(reason string) *Error {
-	because := *e
-	because.Reason = reason
-	return &because
-}
-
 // WithoutType returns the refusal with Untyped set.
 func (e *Error) WithoutType() *Error {
 	untyped := *e

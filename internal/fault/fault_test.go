@@ -18,7 +18,6 @@ func TestKindOf(t *testing.T) {
 		{"a refusal", refusal, QueueDoesNotExist},
 		{"a wrapped one", fmt.Errorf("sending: %w", refusal), QueueDoesNotExist},
 		{"one of several", errors.Join(io.EOF, refusal), QueueDoesNotExist},
-		{"with a reason", refusal.Because("gone"), QueueDoesNotExist},
 		{"a rule", rule, QueueNameExists},
 		{"a rule with fields", fmt.Errorf("creating: %w", rule.With("q", 3)), QueueNameExists},
 		{"any other error is our fault", io.EOF, Internal},
@@ -70,15 +69,6 @@ func TestExcerpt(t *testing.T) {
 		if got := Excerpt(tt.text, 8, "…"); got != tt.want {
 			t.Errorf("%q: %q, want %q", tt.text, got, tt.want)
 		}
-	}
-}
-
-// A reason goes to a copy: refusals may be shared.
-func TestBecause(t *testing.T) {
-	shared := New(InvalidState, "text")
-	because := shared.Because("word")
-	if because.Reason != "word" || because.Message != "text" || because.Kind != InvalidState || shared.Reason != "" {
-		t.Errorf("%+v, of %+v", because, shared)
 	}
 }
 

@@ -3,7 +3,6 @@ package iam
 import (
 	"slices"
 	"strings"
-	"time"
 )
 
 // Account has the identities of an account.
@@ -371,14 +370,4 @@ func checkTags(kind Kind, tags []Tag) error {
 		}
 	}
 	return nil
-}
-
-// Latest is the time of the last creation in the account.
-func (a *Account) Latest() (latest time.Time) {
-	for _, e := range a.byID {
-		if e.Created.After(latest) {
-			latest = e.Created
-		}
-	}
-	return latest
 }

@@ -5,7 +5,6 @@ package shard
 import (
 	"godwit.dev/godwit/internal/shard/backlog"
 	"godwit.dev/godwit/internal/shard/functions"
-	"godwit.dev/godwit/internal/shard/kernel"
 	"godwit.dev/godwit/internal/shard/platforms"
 	"godwit.dev/godwit/internal/shard/queues"
 	"godwit.dev/godwit/internal/shard/queues/faults"
@@ -32,8 +31,6 @@ type (
 	DeliveryPlace = backlog.DeliveryPlace
 	// DeliveryState is that of backlog.
 	DeliveryState = backlog.DeliveryState
-	// Immediate is that of backlog.
-	Immediate = backlog.Immediate
 	// Waiting is that of backlog.
 	Waiting = backlog.Waiting
 	// EventsInfo is that of functions.
@@ -84,8 +81,6 @@ type (
 	Published = topics.Published
 	// Audited is that of topics.
 	Audited = topics.Audited
-	// Renderer is that of topics.
-	Renderer = topics.Renderer
 	// MoveStatus is that of transfer.
 	MoveStatus = transfer.MoveStatus
 	// Picked is that of transfer.
@@ -115,8 +110,6 @@ const (
 	StageFresh = backlog.StageFresh
 	// StageFinished is that of backlog.
 	StageFinished = backlog.StageFinished
-	// Shards is that of kernel.
-	Shards = kernel.Shards
 	// AllResources is that of faults.
 	AllResources = faults.AllResources
 	// MaxTags is that of queues.

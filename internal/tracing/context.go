@@ -84,14 +84,6 @@ func (c Context) valid() bool { return c.span.IsValid() }
 // Sampled reports that the span is recorded, and so are those that follow from it.
 func (c Context) Sampled() bool { return c.valid() && c.span.IsSampled() }
 
-// TraceID is the id of the trace, as 32 hexadecimal digits; empty for nowhere.
-func (c Context) TraceID() string {
-	if !c.valid() {
-		return ""
-	}
-	return c.span.TraceID().String()
-}
-
 // XRay is the context as X-Ray's header; empty for nowhere.
 func (c Context) XRay() string {
 	if !c.valid() {

@@ -76,9 +76,6 @@ func (m *Module) Known(accessKey, token string) *caller.Caller {
 	return c.Caller
 }
 
-// Revision counts the changes of identities.
-func (m *Module) Revision() uint64 { return m.revision.Load() }
-
 func userCaller(u *iam.Entity, accessKey string) *caller.Caller {
 	return &caller.Caller{
 		Kind: caller.User, Account: u.Account, ARN: u.ARN(), ID: u.ID, Name: u.Name, AccessKey: accessKey, Tags: u.TagMap(),

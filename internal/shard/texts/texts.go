@@ -185,14 +185,6 @@ func (m *Module) OptIn(ctx context.Context, p Place, number string) error {
 	})
 }
 
-// OptOut opts a number out of an account's messages.
-func (m *Module) OptOut(ctx context.Context, p Place, number string) error {
-	return m.change(ctx, p, false, func(a *sms.Account, _ time.Time) error {
-		m.optOut(p, a, number)
-		return nil
-	})
-}
-
 // OptOutEverywhere opts a number out of the messages of all accounts that send messages, as it
 // is not known whose message it has replied to. It is durable on return, also if it was done
 // before.

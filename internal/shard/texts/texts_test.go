@@ -78,7 +78,7 @@ func TestCrash(t *testing.T) {
 		func(m *texts.Module) { spend(m, here, 400_000) },
 		func(m *texts.Module) { spend(m, there, 4_400_000) },
 		func(m *texts.Module) { m.OptOutEverywhere("+4930") },
-		func(m *texts.Module) { check(m.OptOut(ctx, here, "+4931")) },
+		func(m *texts.Module) { m.OptOutEverywhere("+4931") },
 		func(m *texts.Module) { check(m.OptIn(ctx, there, "+4930")) },
 		func(m *texts.Module) { check(m.AddDestination(ctx, here, "+1", "123456")) },
 		func(m *texts.Module) { check(m.AddDestination(ctx, there, "+2", "123456")) },

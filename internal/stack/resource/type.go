@@ -106,9 +106,6 @@ func (Catalogue) Grants(name string) (yes bool, named string) {
 	return false, ""
 }
 
-// Names are the names of all types, in order.
-func Names() []string { return slices.Sorted(maps.Keys(types)) }
-
 // Has reports that GetAtt has an attribute.
 func (t *Type) Has(attribute string) bool {
 	return slices.ContainsFunc(t.Attributes, func(a string) bool {

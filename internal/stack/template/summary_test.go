@@ -116,27 +116,6 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// Imports are those of what the conditions leave, each once.
-func TestImports(t *testing.T) {
-	b, err := bind(`
-> On=yes
-Parameters: {On: {Type: String}}
-Conditions: {On: !Equals [!Ref On, "yes"], Off: !Not [!Condition On]}
-Resources:
-  A: {Type: T, Properties: {X: !ImportValue {"Fn::Sub": "${AWS::StackName}-x"}, Y: !If [Off, !ImportValue off, !ImportValue on]}}
-  B: {Type: T, Condition: Off, Properties: {X: !ImportValue never}}
-  C: {Type: T, Metadata: {M: !ImportValue shop-x}}
-Outputs: {O: {Value: !ImportValue out}}
-`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := b.Imports()
-	if want := []string{"on", "out", "shop-x"}; err != nil || !slices.Equal(got, want) {
-		t.Errorf("%v, %v, want %v", got, err, want)
-	}
-}
-
 // What a caller does with an answer changes nothing of the template.
 func TestAnswersAreCopies(t *testing.T) {
 	b, err := bind("Resources: {A: {Type: T, Properties: {X: [1]}}, B: {Type: T, DependsOn: A}}")

@@ -2,6 +2,7 @@ package clustered
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -252,12 +253,32 @@ func TestForwardedConnectionHeaders(t *testing.T) {
 }
 
 // A body that stalls is waited for as long as at the owner, be it small enough to be kept or not: for
-// a window, and not for the time that a whole body may take. One that goes on coming is not cut off.
+// a window, and not for the time that a whole body may take. One that goes on coming is not cut off, nor
+// one that the owner is slow to read.
 func TestForwardedPace(t *testing.T) {
 	address := startBeside(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/late" {
+			_ = clock.Wait(r.Context(), clock.System, 3*time.Second) // longer than a window
+		}
 		n, err := io.Copy(io.Discard, r.Body)
 		fmt.Fprintf(w, "%d %t", n, errors.Is(err, os.ErrDeadlineExceeded))
 	}, func(l *server.Limits) { l.Times.Read = time.Hour })
+	sent := func(t *testing.T, path string, body io.Reader, length int64) {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+address+path, body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.ContentLength = length
+		answer, err := new(http.Transport).RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		if text, err := io.ReadAll(answer.Body); err != nil || string(text) != fmt.Sprintf("%d false", length) {
+			t.Errorf("%s, %v", text, err)
+		}
+	}
 	for _, length := range []int64{100, replayable + 1} {
 		t.Run(fmt.Sprint(length), func(t *testing.T) {
 			t.Parallel()
@@ -277,19 +298,12 @@ func TestForwardedPace(t *testing.T) {
 				_ = clock.Wait(t.Context(), clock.System, time.Second)
 			}
 		}()
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+address+"/", read)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.ContentLength = piece * pieces
-		answer, err := new(http.Transport).RoundTrip(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer answer.Body.Close()
-		if text, err := io.ReadAll(answer.Body); err != nil || string(text) != fmt.Sprintf("%d false", piece*pieces) {
-			t.Errorf("%s, %v", text, err)
-		}
+		sent(t, "/", read, piece*pieces)
+	})
+	t.Run("one that is read late", func(t *testing.T) {
+		t.Parallel()
+		const length = 64 << 20 // more than connections hold
+		sent(t, "/late", bytes.NewReader(make([]byte, length)), length)
 	})
 }
 

@@ -1,6 +1,7 @@
 package clustered
 
 import (
+	"errors"
 	"io"
 	"net/http"
 	"sync"
@@ -11,17 +12,19 @@ import (
 )
 
 // pacedBody is a client's body that has to come as fast as the owner of the state demands: a
-// client that stalls waits no longer for its answer than at the owner.
+// client that stalls waits no longer for its answer than at the owner. Time counts while the body is
+// read: where an owner is waited for, or waits for memory itself, that is not the client's time.
 type pacedBody struct {
 	io.ReadCloser
 	pace    wire.Pace
-	whole   time.Time // when all of it must be there; zero: nothing was read yet
 	until   func(time.Time) error
-	left    int64 // bytes that have not come; negative: not known
-	arrived int64 // in this window
+	whole   time.Duration // left for the whole body
+	window  time.Duration // left of this window
+	arrived int64         // in this window
 
 	mu     sync.Mutex
-	closed bool // the connection may have another request by now
+	left   int64 // bytes that have not come; negative: not known
+	closed bool  // the connection may have another request by now
 }
 
 // paced bounds the time for a request's body.
@@ -30,29 +33,13 @@ func paced(w http.ResponseWriter, r *http.Request, pace wire.Pace) {
 		return
 	}
 	r.Body = &pacedBody{
-		ReadCloser: r.Body, pace: pace, left: r.ContentLength,
+		ReadCloser: r.Body, pace: pace, whole: pace.Whole, window: pace.Window, left: r.ContentLength,
 		until: http.NewResponseController(w).SetReadDeadline,
 	}
 }
 
-// begin begins another window.
-func (b *pacedBody) begin() {
-	now := clock.System.Now()
-	if b.whole.IsZero() { // there may have been a wait for an owner, which is not the client's time
-		b.whole = now.Add(b.pace.Whole)
-	}
-	b.arrived = 0
-	end := now.Add(b.pace.Window)
-	if b.whole.Before(end) {
-		end = b.whole
-	}
-	b.limit(end)
-}
-
-// limit sets the deadline of reads; zero: none.
+// limit sets the deadline of reads; zero: none. The caller has mu.
 func (b *pacedBody) limit(until time.Time) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	if !b.closed {
 		_ = b.until(until) // an error means that there is no connection, as in tests
 	}
@@ -60,24 +47,37 @@ func (b *pacedBody) limit(until time.Time) {
 
 // Read implements io.Reader.
 func (b *pacedBody) Read(p []byte) (n int, err error) {
-	if b.whole.IsZero() {
-		b.begin()
-	}
+	begun := clock.System.Now()
+	b.mu.Lock()
+	b.limit(begun.Add(min(b.whole, b.window)))
+	b.mu.Unlock()
 	n, err = b.ReadCloser.Read(p)
-	b.arrived += int64(n)
+	took := clock.System.Now().Sub(begun)
+	b.whole, b.window = b.whole-took, b.window-took
+	if b.arrived += int64(n); b.arrived >= int64(float64(b.pace.Rate)*b.pace.Window.Seconds()) {
+		b.arrived, b.window = 0, b.pace.Window
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	b.left -= int64(n)
 	switch {
-	case b.left == 0 || err == io.EOF:
-		b.limit(time.Time{}) // the answer may take long, and meanwhile a client that hangs up is noticed by a read
-	case err == nil && b.arrived >= int64(float64(b.pace.Rate)*b.pace.Window.Seconds()):
-		b.begin()
+	case errors.Is(err, io.EOF):
+		b.left = 0
+	case err != nil:
+		return n, err
 	}
+	// The next read may be much later, and so may the answer: meanwhile a client that hangs up is
+	// noticed by a read.
+	b.limit(time.Time{})
 	return n, err
 }
 
-// Close implements io.Closer.
+// Close implements io.Closer. The server reads some of what is left, for which there has to be a deadline.
 func (b *pacedBody) Close() error {
 	b.mu.Lock()
+	if b.left != 0 {
+		b.limit(clock.System.Now().Add(b.pace.Window))
+	}
 	b.closed = true
 	b.mu.Unlock()
 	return b.ReadCloser.Close()

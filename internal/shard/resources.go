@@ -5,6 +5,7 @@ import (
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/authorize"
+	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/policy"
 )
 
@@ -29,18 +30,20 @@ func (e *Engine) PolicyOf(ctx context.Context, a arn.ARN) *policy.Policy {
 // not wait until what it reports is durable.
 func (e *Engine) HasTopic(t arn.ARN) bool { return e.Topics.HasTopic(t) || e.HasApplication(t) }
 
-// Exists reports whether a queue, a topic, a platform application or a function exists.
+// Exists reports whether a queue, a topic, a platform application or a function exists, also one
+// that a fault is injected into.
 func (e *Engine) Exists(ctx context.Context, a arn.ARN) bool {
 	var err error
 	switch a.Service {
 	case "sqs":
-		_, err = e.QueueInfo(ctx, a)
+		_, err = e.QueueConfig(ctx, a)
 	case "lambda":
 		_, err = e.FunctionInfo(ctx, a, "")
 	default:
 		return e.HasTopic(a)
 	}
-	return err == nil
+	kind := fault.KindOf(err)
+	return kind != fault.QueueDoesNotExist && kind != fault.ResourceNotFound
 }
 
 // TagsOf are the tags of a queue, a topic or a function.

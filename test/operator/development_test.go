@@ -90,8 +90,10 @@ func TestFaultsOfNothing(t *testing.T) {
 			if got := set(arn, "none"); got != none {
 				t.Errorf("%s: %s: the end of none: %q", path, arn, got)
 			}
-			if got := set(arn, "throttled"); got != want {
-				t.Errorf("%s: %s: %q, want %q", path, arn, got, want)
+			for _, fault := range []string{"throttled", "unavailable"} { // which there is already, then
+				if got := set(arn, fault); got != want {
+					t.Errorf("%s: %s of %s: %q, want %q", path, fault, arn, got, want)
+				}
 			}
 			if got := set(arn, "none"); got != "" {
 				t.Errorf("%s: %s: its end: %q", path, arn, got)

@@ -193,7 +193,6 @@ func TestRefusedPosts(t *testing.T) {
 	}
 }
 
-// Operators make sources, look at them, change and delete them, and never see a secret.
 // A source may be put before its target is created, and who has misspelled that is told so.
 func TestSourceOfNothing(t *testing.T) {
 	w := startWith(t, ingests)
@@ -217,11 +216,15 @@ func TestSourceOfNothing(t *testing.T) {
 		}
 		if name == "queue" {
 			w.queue("orders", nil)
+			w.call(http.MethodPost, "faults", "", `{"arn":"`+target+`","fault":"throttled"}`, http.StatusOK)
 		} else {
 			w.fetch(http.MethodPost, w.endpoint+"/?Action=CreateTopic&Name=news", "", http.StatusOK)
 		}
 		if got := warning(w.call(http.MethodGet, "source", "name="+name, "", http.StatusOK)); got != "" {
 			t.Errorf("%s: it is there, and warned of: %q", name, got)
+		}
+		if name == "queue" {
+			w.call(http.MethodPost, "faults", "", `{"arn":"`+target+`","fault":"none"}`, http.StatusOK)
 		}
 		if status, _, text := w.posted(name, "x", signed...); status != http.StatusAccepted {
 			t.Errorf("%s: status %d: %s", name, status, text)
@@ -229,6 +232,7 @@ func TestSourceOfNothing(t *testing.T) {
 	}
 }
 
+// Operators make sources, look at them, change and delete them, and never see a secret.
 func TestSources(t *testing.T) {
 	w := startWith(t, ingests)
 	w.queue("orders", nil)

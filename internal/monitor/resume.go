@@ -10,7 +10,7 @@ import (
 // recent calls f with the names of the queues, or topics, with a metric in the last
 // ActiveMinutes. The list of metrics is rewritten each quarter of an hour, while there are
 // values.
-func recent(points *metrics.Store, namespace, metric string, at time.Time, f func(o metrics.Scope, name string)) error {
+func recent(points *metrics.Store, namespace, metric string, at time.Time, f func(scope metrics.Scope, name string)) error {
 	since := metrics.Minute(at) - ActiveMinutes
 	if metrics.Minute(points.Latest()) < since {
 		return nil
@@ -19,12 +19,12 @@ func recent(points *metrics.Store, namespace, metric string, at time.Time, f fun
 	if err != nil {
 		return err
 	}
-	for _, o := range scopes {
+	for _, scope := range scopes {
 		var next []byte
 		for more := true; more; more = next != nil {
-			next, err = points.List(metrics.Filter{Scope: o, Namespace: namespace, Name: metric, Since: since, Points: true}, next, func(m metrics.Metric) bool {
+			next, err = points.List(metrics.Filter{Scope: scope, Namespace: namespace, Name: metric, Since: since, Points: true}, next, func(m metrics.Metric) bool {
 				if d := metrics.SplitDimensions(m.Dimensions); len(d) == 1 {
-					f(o, d[0].Value)
+					f(scope, d[0].Value)
 				}
 				return true
 			})
@@ -65,15 +65,15 @@ func (q *Queues) Resume(holding []arn.ARN, at time.Time) error {
 	if err != nil {
 		return err
 	}
-	return recent(q.points, "AWS/SQS", "ApproximateNumberOfMessagesVisible", at, func(o metrics.Scope, name string) {
-		q.of(arn.Queue(o.Region, o.Account, name)).used.Store(metrics.Minute(at))
+	return recent(q.points, "AWS/SQS", "ApproximateNumberOfMessagesVisible", at, func(scope metrics.Scope, name string) {
+		q.of(arn.Queue(scope.Region, scope.Account, name)).used.Store(metrics.Minute(at))
 	})
 }
 
 // Resume activates the topics that were active when the process ended, for as long as after a
 // use.
 func (t *Topics) Resume(at time.Time) error {
-	return recent(t.points, "AWS/SNS", "NumberOfMessagesPublished", at, func(o metrics.Scope, name string) {
-		t.of(arn.Topic(o.Region, o.Account, name)).used.Store(metrics.Minute(at))
+	return recent(t.points, "AWS/SNS", "NumberOfMessagesPublished", at, func(scope metrics.Scope, name string) {
+		t.of(arn.Topic(scope.Region, scope.Account, name)).used.Store(metrics.Minute(at))
 	})
 }

@@ -115,7 +115,7 @@ func (o *owner) Done(s *deliverystream.Stream, _ *deliverystream.Batch) error {
 }
 
 func (o *owner) AccessKey(*deliverystream.Stream) (string, error) { return "", nil }
-func (o *owner) Running() context.Context                 { return o.running }
+func (o *owner) Running() context.Context                         { return o.running }
 
 // buckets keep objects by the beginning of their names: "b/" and the prefix.
 type buckets struct {

@@ -26,7 +26,7 @@ type Alarms interface {
 	Enable(ids []alarms.ID, enabled bool) error
 	Tag(id alarms.ID, f func(tags map[string]string) error) error
 	Get(id alarms.ID) (alarm.Alarm, bool)
-	List(o metrics.Scope, f func(a *alarm.Alarm) bool) []alarm.Alarm
+	List(scope metrics.Scope, f func(a *alarm.Alarm) bool) []alarm.Alarm
 	History(q alarms.HistoryQuery) (items []alarm.Item, next []byte, err error)
 }
 

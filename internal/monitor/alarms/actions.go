@@ -84,9 +84,9 @@ func (ls *actionQueues) retry() { ls.ready, ls.later = append(ls.ready, ls.later
 // shorten removes the oldest action from a queue.
 func (ls *actionQueues) shorten(l *actionQueue) {
 	l.keys = l.keys[1:]
-	o := l.scope()
-	if ls.sizes[o]--; ls.sizes[o] == 0 {
-		delete(ls.sizes, o)
+	scope := l.scope()
+	if ls.sizes[scope]--; ls.sizes[scope] == 0 {
+		delete(ls.sizes, scope)
 	}
 	if len(l.keys) > 0 {
 		if len(ls.ready) > 0 && ls.ready[0] == l {
@@ -104,9 +104,9 @@ func (ls *actionQueues) shorten(l *actionQueue) {
 
 // longest is the queue of a scope with the most actions; of several, the one with the oldest
 // action. There must be one.
-func (ls *actionQueues) longest(o metrics.Scope) (longest *actionQueue) {
+func (ls *actionQueues) longest(scope metrics.Scope) (longest *actionQueue) {
 	for _, l := range ls.all {
-		if l.scope() != o {
+		if l.scope() != scope {
 			continue
 		}
 		if longest == nil || cmp.Or(cmp.Compare(len(longest.keys), len(l.keys)), bytes.Compare(l.keys[0], longest.keys[0])) < 0 {
@@ -234,9 +234,9 @@ func (e *Engine) giveUp() error {
 // nil: there is none.
 func (e *Engine) excess() (l *actionQueue, key []byte) {
 	e.shard.View(func() {
-		for o, n := range e.actionQueues.sizes {
+		for scope, n := range e.actionQueues.sizes {
 			if n > e.options.MaxWaiting {
-				l = e.actionQueues.longest(o)
+				l = e.actionQueues.longest(scope)
 				key = l.keys[0]
 				return
 			}

@@ -83,10 +83,10 @@ const (
 	tagLast    = keyspace.AlarmSequence // the last sequence
 )
 
-func scopeKey(tag byte, o metrics.Scope) []byte {
+func scopeKey(tag byte, scope metrics.Scope) []byte {
 	k := append(make([]byte, 0, 96), prefix, tag)
-	k = append(append(k, o.Account...), 0)
-	return append(append(k, o.Region...), 0)
+	k = append(append(k, scope.Account...), 0)
+	return append(append(k, scope.Region...), 0)
 }
 
 func (id ID) scope() metrics.Scope { return metrics.Scope{Account: id.Account, Region: id.Region} }
@@ -428,11 +428,11 @@ func (e *Engine) Get(id ID) (a alarm.Alarm, ok bool) {
 }
 
 // List returns the alarms of a scope that f accepts, by name.
-func (e *Engine) List(o metrics.Scope, f func(a *alarm.Alarm) bool) []alarm.Alarm {
+func (e *Engine) List(scope metrics.Scope, f func(a *alarm.Alarm) bool) []alarm.Alarm {
 	var all []alarm.Alarm
 	_ = e.run(func() error {
 		for id, a := range e.alarms {
-			if id.scope() == o && f(a) {
+			if id.scope() == scope && f(a) {
 				all = append(all, *a)
 			}
 		}

@@ -129,9 +129,9 @@ const pruned = 16
 const stampSize = 8 + 4
 
 // prune removes expired items from the history of a scope, more than are added.
-func (c *commit) prune(o metrics.Scope) {
-	low := scopeKey(tagHistory, o)
-	high := appendMillis(scopeKey(tagHistory, o), c.now.Add(-keepHistory))
+func (c *commit) prune(scope metrics.Scope) {
+	low := scopeKey(tagHistory, scope)
+	high := appendMillis(scopeKey(tagHistory, scope), c.now.Add(-keepHistory))
 	it, err := c.e.reader.Iter(low, high)
 	if err != nil {
 		return // the next write fails as well
@@ -139,7 +139,7 @@ func (c *commit) prune(o metrics.Scope) {
 	for n := 0; n < pruned && it.Next(); n++ {
 		var item alarm.Item
 		if decode(it.Value(), &item) == nil {
-			id := ID{o.Account, o.Region, item.Name}
+			id := ID{scope.Account, scope.Region, item.Name}
 			c.batch.Delete(append(id.key(tagIndex), it.Key()[len(it.Key())-stampSize:]...))
 		}
 		c.batch.Delete(it.Key())

@@ -85,9 +85,9 @@ func metricKey(m *Metric) []byte {
 
 // namePrefix is the prefix of the keys of all series of a scope, a namespace or a metric's
 // name, as far as they are given.
-func namePrefix(o Scope, rest ...string) []byte {
+func namePrefix(scope Scope, rest ...string) []byte {
 	k := append(make([]byte, 0, 128), prefix, tagSeries)
-	for _, part := range append([]string{o.Account, o.Region}, rest...) {
+	for _, part := range append([]string{scope.Account, scope.Region}, rest...) {
 		k = append(append(k, part...), between)
 	}
 	return k

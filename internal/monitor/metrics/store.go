@@ -107,8 +107,8 @@ const perMinute = 60 // seconds
 func (s *Store) wake() { s.options.Wake() }
 
 // Resource finds or makes a resource. It is forgotten some time after its last value.
-func (s *Store) Resource(o Scope, namespace, dimensions string) *Resource {
-	a := about{o, namespace, dimensions}
+func (s *Store) Resource(scope Scope, namespace, dimensions string) *Resource {
+	a := about{scope, namespace, dimensions}
 	sh := s.shardOf(a)
 	if found, ok := sh.resources.Load(a); ok {
 		return found.(*Resource)

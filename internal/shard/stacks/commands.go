@@ -30,7 +30,7 @@ func (e *entry) view() View {
 
 // find is the stack of a name, unless it is deleted, or of an ARN; nil if there is none.
 func (m *Module) find(account, region, name string) *entry {
-	if e := m.byName[scope{account, region, name}]; e != nil {
+	if e := m.byName[stackName{account, region, name}]; e != nil {
 		return e
 	}
 	if id, ok := idOf(name); ok {
@@ -92,7 +92,7 @@ func (m *Module) Create(ctx context.Context, c *Creation) (id string, err error)
 	}
 	var tasks []*Task
 	err = m.shard.RunDurableReads(func(*kernel.Tx) error {
-		if there := m.byName[scope{c.Account, c.Region, c.Name}]; there != nil {
+		if there := m.byName[stackName{c.Account, c.Region, c.Name}]; there != nil {
 			if c.Request.Token != "" && there.Token == c.Request.Token {
 				id = there.ID
 				return nil
@@ -118,7 +118,7 @@ func (m *Module) Create(ctx context.Context, c *Creation) (id string, err error)
 
 // enter makes a stack without resources, or finds one that has nothing but change sets.
 func (m *Module) enter(c *Creation) (*entry, error) {
-	e := m.byName[scope{c.Account, c.Region, c.Name}]
+	e := m.byName[stackName{c.Account, c.Region, c.Name}]
 	if e == nil {
 		n := 0
 		for s := range m.byName {
@@ -138,7 +138,7 @@ func (m *Module) enter(c *Creation) (*entry, error) {
 		e.Exports, e.Sentence = exports{m, e}, m.sentence
 		e.ID, e.Name, e.Account, e.Region = c.ID, c.Name, c.Account, c.Region
 		e.Parent, e.Root, e.Depth = c.Parent, c.Root, c.Depth
-		m.byID[id], m.byName[e.scope()] = e, e
+		m.byID[id], m.byName[e.stackName()] = e, e
 	}
 	e.Timeout, e.Protected = c.Timeout, c.Protected
 	return e, nil
@@ -421,8 +421,8 @@ func (m *Module) Reset(ctx context.Context, account, region string) (n int, err 
 			if e.Account != account || e.Region != region {
 				continue
 			}
-			if m.byName[e.scope()] == e {
-				delete(m.byName, e.scope())
+			if m.byName[e.stackName()] == e {
+				delete(m.byName, e.stackName())
 				n++
 			}
 			m.forget(id)

@@ -155,8 +155,8 @@ func (m *Module) save(e *entry) []stack.Step {
 		m.put(numbered(keyspace.StackEvents, e.id, c.Events[i].Number), &c.Events[i])
 	}
 	m.put(key(keyspace.StackRecords, e.id), &e.Stack)
-	if e.Status == stack.DeleteComplete && m.byName[e.scope()] == e {
-		delete(m.byName, e.scope())
+	if e.Status == stack.DeleteComplete && m.byName[e.stackName()] == e {
+		delete(m.byName, e.stackName())
 	}
 	if !e.Status.Busy() {
 		for _, ended := range m.ending[e.id] {

@@ -73,10 +73,10 @@ type entry struct {
 	changes map[stackID]*ChangeSet
 }
 
-// scope identifies a stack by its name.
-type scope struct{ account, region, name string }
+// stackName identifies a stack that is not deleted.
+type stackName struct{ account, region, name string }
 
-func (e *entry) scope() scope { return scope{e.Account, e.Region, e.Name} }
+func (e *entry) stackName() stackName { return stackName{e.Account, e.Region, e.Name} }
 
 // Module has the stacks. It is a module of the kernel, with its own shard.
 type Module struct {
@@ -88,12 +88,12 @@ type Module struct {
 	sentence func(err error) string
 
 	byID    map[stackID]*entry
-	byName  map[scope]*entry   // without deleted ones
-	stores  map[stackID]*entry // those that have or had parameters, or inline policies
-	steps   uint64             // the highest order of a step in progress
-	worker  Worker             // nil: no step is executed yet
-	reader  Reader             // nil: no resource is compared
-	running chan struct{}      // holds a token for each step that runs
+	byName  map[stackName]*entry // without deleted ones
+	stores  map[stackID]*entry   // those that have or had parameters, or inline policies
+	steps   uint64               // the highest order of a step in progress
+	worker  Worker               // nil: no step is executed yet
+	reader  Reader               // nil: no resource is compared
+	running chan struct{}        // holds a token for each step that runs
 	// ending are closed when no operation of a stack is in progress any more.
 	ending map[stackID][]chan struct{}
 }
@@ -102,7 +102,7 @@ type Module struct {
 // is what a client reads of an error.
 func New(k *kernel.Kernel, sealer *seal.Sealer, sentence func(err error) string) *Module {
 	m := &Module{kernel: k, shard: k.OwnShard(keyspace.StackStream), sealer: sealer, sentence: sentence, running: make(chan struct{}, atOnce), ending: map[stackID][]chan struct{}{}}
-	m.byID, m.byName, m.stores = map[stackID]*entry{}, map[scope]*entry{}, map[stackID]*entry{}
+	m.byID, m.byName, m.stores = map[stackID]*entry{}, map[stackName]*entry{}, map[stackID]*entry{}
 	m.shard.Add(m)
 	return m
 }
@@ -121,7 +121,7 @@ func idOf(arn string) (stackID, bool) { return uuid(arn[strings.LastIndexByte(ar
 
 // Load implements kernel.Lifecycle.
 func (m *Module) Load() error {
-	m.byID, m.byName, m.stores = map[stackID]*entry{}, map[scope]*entry{}, map[stackID]*entry{}
+	m.byID, m.byName, m.stores = map[stackID]*entry{}, map[stackName]*entry{}, map[stackID]*entry{}
 	reader := m.shard.Log.Reader()
 	span := func(tag byte) keyspace.Span { return keyspace.Prefix([]byte{keyspace.StackSpace, tag}) }
 	err := store.EachOf(reader, keyspace.KindStack, span(keyspace.StackRecords), func(k *keyspace.Key, value []byte) error {
@@ -161,7 +161,7 @@ func (m *Module) Load() error {
 	})
 	for _, e := range m.byID {
 		if e.Status != stack.DeleteComplete {
-			m.byName[e.scope()] = e
+			m.byName[e.stackName()] = e
 		}
 	}
 	return err

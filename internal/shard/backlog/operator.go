@@ -445,8 +445,8 @@ func (e *Backlogs) Remove(ctx context.Context, d *Delivery, dest arn.ARN, m *mes
 	}
 	var c *journal.Commit
 	if m != nil {
-		source := transfer.Outgoing{Shard: from.Shard, Queue: d.Queue, Lease: d.Queued, Check: func() error { return from.removable(d) }}
-		c, err = e.Move(source, e.incoming(d, dest, m, state))
+		outgoing := transfer.Outgoing{Shard: from.Shard, Queue: d.Queue, Lease: d.Queued, Check: func() error { return from.removable(d) }}
+		c, err = e.Move(outgoing, e.incoming(d, dest, m, state))
 	} else {
 		c, err = from.Run(true, func(*kernel.Tx) error {
 			if err := from.removable(d); err != nil {

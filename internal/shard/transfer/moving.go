@@ -179,7 +179,7 @@ func (e *Transfers) moveOne(sh *Shard, t *runningMove, qs *queues.Queue, l queue
 	}
 	m.ID = idOfMove(t, qs, l, m)
 	m.Source, m.Receives, m.FirstReceived, m.Moved, m.Origin = "", 0, 0, 0, nil
-	c, err := e.Move(sh.sourceOf(t, qs, l), Incoming{To: dest, Enter: func(now int64, cfg queue.Config) (queue.Arrival, error) {
+	c, err := e.Move(sh.outgoing(t, qs, l), Incoming{To: dest, Enter: func(now int64, cfg queue.Config) (queue.Arrival, error) {
 		m.Sent = now
 		return ArrivalOf(m, now, cfg), nil
 	}})
@@ -234,7 +234,7 @@ func (e *Transfers) redeliver(sh *Shard, t *runningMove, qs *queues.Queue, l que
 	if err := e.mayMove(t, sub); err != nil {
 		return nil, err
 	}
-	c, err := e.Move(sh.sourceOf(t, qs, l), Incoming{To: sub, Enter: func(now int64, cfg queue.Config) (queue.Arrival, error) {
+	c, err := e.Move(sh.outgoing(t, qs, l), Incoming{To: sub, Enter: func(now int64, cfg queue.Config) (queue.Arrival, error) {
 		m.Sent = now
 		return ArrivalOf(m, now, cfg), nil
 	}})

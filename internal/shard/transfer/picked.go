@@ -44,8 +44,8 @@ var ErrNoMessage = fault.NewRule(fault.NotFound, "transfer: there is no such mes
 // ErrNoOrigin refuses to move a message back that does not name its source.
 var ErrNoOrigin = fault.NewRule(fault.InvalidParameter, "transfer: the message does not tell where it came from")
 
-// sourceOf is the source of a message: leased for the task, or picked.
-func (sh *Shard) sourceOf(t *runningMove, qs *queues.Queue, l queue.Lease) Outgoing {
+// outgoing is a message that leaves its queue for a task: leased for it, or picked.
+func (sh *Shard) outgoing(t *runningMove, qs *queues.Queue, l queue.Lease) Outgoing {
 	from := Outgoing{Shard: sh, Queue: qs, Lease: l}
 	if t.Picks {
 		from.Check = func() error { return sh.pickable(qs, l) }

@@ -74,11 +74,11 @@ type Outgoing struct {
 	Check func() error
 }
 
-func (s *Outgoing) check() error {
-	if s.Check != nil {
-		return s.Check()
+func (o *Outgoing) check() error {
+	if o.Check != nil {
+		return o.Check()
 	}
-	if now, ok := s.Queue.Machine.Leased(s.Lease.Sequence); s.Queue.Ended() || !ok || now != s.Lease {
+	if now, ok := o.Queue.Machine.Leased(o.Lease.Sequence); o.Queue.Ended() || !ok || now != o.Lease {
 		return ErrNotLeased
 	}
 	return nil
@@ -181,11 +181,11 @@ func (sh *Shard) AckSource(qs *queues.Queue, l queue.Lease) {
 }
 
 // moveInTwoSteps is Move where the two shards do not share a commit.
-func (e *Transfers) moveInTwoSteps(src Outgoing, to *Shard, in Incoming) (*journal.Commit, error) {
-	from, qs, l := src.Shard, src.Queue, src.Lease
+func (e *Transfers) moveInTwoSteps(out Outgoing, to *Shard, in Incoming) (*journal.Commit, error) {
+	from, qs, l := out.Shard, out.Queue, out.Lease
 	id := transferID{Shard: from.ID, Incarnation: qs.Incarnation, Sequence: l.Sequence}
 
-	if _, err := from.Run(false, func(*kernel.Tx) error { return src.check() }); err != nil {
+	if _, err := from.Run(false, func(*kernel.Tx) error { return out.check() }); err != nil {
 		return nil, err
 	}
 	c, err := to.Run(true, func(*kernel.Tx) error {

@@ -37,7 +37,7 @@ type Repair struct {
 	meta        *journal.State              // nil: it is lost
 	sequence    uint64
 	owned       map[layout.Incarnation]bool // a queue, subscription, topic or function has it
-	dropping    bool                        // backlogs without an owner are being dropped anyway
+	dropping    bool                        // backlogs that belong to nothing are being dropped anyway
 	latest      layout.Incarnation          // of the shard
 	now         int64
 	queue       *repaired

@@ -363,7 +363,7 @@ type Consumer interface {
 	// Ready notifies the consumer that a message of the backlog of a subscription or a
 	// function is due. It is called under a shard's lock and must not block; it is not
 	// called again for the same backlog until the consumer has leased from it.
-	Ready(owner arn.ARN)
+	Ready(of arn.ARN)
 }
 
 // New adds the module to the shards, above that of transfers. history is how long

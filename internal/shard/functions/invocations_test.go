@@ -24,7 +24,7 @@ import (
 // told is a consumer that notes its notifications.
 type told struct{ ready chan string }
 
-func (c told) Ready(owner arn.ARN) { c.ready <- owner.Resource }
+func (c told) Ready(of arn.ARN) { c.ready <- of.Resource }
 
 // permit lets SNS, by the name of its service, invoke a function for a topic.
 func permit(t *testing.T, e *shard.Engine, service, name, qualifier, source string) {

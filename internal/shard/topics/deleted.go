@@ -19,7 +19,7 @@ import (
 // the topic's record and, as one range, those of its subscriptions, and writes a mark. From
 // then on the topic does not exist, and its backlogs are inert. They are garbage-collected in
 // the background, in bounded steps, of which the last removes the mark. If the mark exists at a
-// start, all backlogs with counters and without an owner are collected: incarnations are never
+// start, all backlogs with counters that belong to nothing are collected: incarnations are never
 // reused, so that these cannot belong to a topic that was created since.
 
 const (
@@ -56,7 +56,7 @@ func (sh *Shard) leaveToGC(t *topic.Topic) {
 }
 
 // loadDeleted finds the backlogs of deleted topics that the last process has not collected:
-// those with counters and without an owner.
+// those with counters that belong to nothing.
 func (sh *Shard) loadDeleted() error {
 	counters := sh.Counters
 	sh.Counters = nil

@@ -15,7 +15,7 @@ import (
 // protocol themselves. Each rule has a sentence in
 // api/refusal, with a place for each field; nothing else there makes sentences: the name
 // of a rule is none, it starts with its package, and neither is a field, or what a function
-// called refuse is given, or a type called Refusal.
+// called refuse or sentence is given, or a type called Refusal.
 func TestRefusals(t *testing.T) {
 	sentences := sentencesOf(t)
 	rules := map[string]bool{}
@@ -65,7 +65,7 @@ func TestRefusals(t *testing.T) {
 					refuses(field)
 				}
 			case *ast.CallExpr:
-				if strings.EqualFold(nameOf(n.Fun), "refuse") {
+				if name := nameOf(n.Fun); strings.EqualFold(name, "refuse") || strings.EqualFold(name, "sentence") {
 					for _, arg := range n.Args {
 						refuses(arg)
 					}

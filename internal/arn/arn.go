@@ -5,6 +5,7 @@
 package arn
 
 import (
+	"cmp"
 	"errors"
 	"strings"
 	"unique"
@@ -46,6 +47,15 @@ func Parse(s string) (ARN, error) {
 		return ARN{}, ErrMalformed
 	}
 	return ARN{Service: parts[2], Region: parts[3], Account: parts[4], Resource: s}, nil
+}
+
+// Compare orders names of one service by account, region and resource, as the keys of records are.
+func Compare(a, b ARN) int {
+	return cmp.Or(
+		strings.Compare(a.Account, b.Account),
+		strings.Compare(a.Region, b.Region),
+		strings.Compare(a.Resource, b.Resource),
+	)
 }
 
 // Elements counts the colon-separated parts of s, at most six: what AWS names

@@ -1,6 +1,7 @@
 package arn
 
 import (
+	"cmp"
 	"errors"
 	"strings"
 	"testing"
@@ -133,5 +134,19 @@ func TestNames(t *testing.T) {
 	}
 	if (ARN{}).Names("arn:aws::::") || (ARN{}).Names("") {
 		t.Error("the zero ARN has a name")
+	}
+}
+
+// TestCompare: the order is that of the keys of records.
+func TestCompare(t *testing.T) {
+	ordered := []ARN{
+		Queue("us-east-1", "1", "b"), Queue("us-west-2", "1", "a"), Queue("us-west-2", "1", "aa"), Queue("us-east-1", "2", "a"),
+	}
+	for i := range ordered {
+		for j := range ordered {
+			if got := Compare(ordered[i], ordered[j]); got != cmp.Compare(i, j) {
+				t.Errorf("%s and %s: %d", ordered[i], ordered[j], got)
+			}
+		}
 	}
 }

@@ -72,7 +72,7 @@ type Listed struct {
 // after the name after. more says that there are further ones.
 func (s *State) Functions(account, region, after string, limit int) (page []Listed, more bool) {
 	start := arn.Function(region, account, after)
-	for _, f := range s.order.From(func(f *Function) bool { return compareNames(f.ARN, start) <= 0 }) {
+	for _, f := range s.order.From(func(f *Function) bool { return arn.Compare(f.ARN, start) <= 0 }) {
 		if f.ARN.Account != account || f.ARN.Region != region {
 			break
 		}
@@ -88,7 +88,7 @@ func (s *State) Functions(account, region, after string, limit int) (page []List
 // limit after the version number of the function after.
 func (s *State) AllVersions(account, region, after string, number uint64, limit int) (page []Listed, more bool) {
 	start := arn.Function(region, account, after)
-	for _, f := range s.order.From(func(f *Function) bool { return compareNames(f.ARN, start) < 0 }) {
+	for _, f := range s.order.From(func(f *Function) bool { return arn.Compare(f.ARN, start) < 0 }) {
 		if f.ARN.Account != account || f.ARN.Region != region {
 			break
 		}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"iter"
 	"strconv"
-	"strings"
 	"time"
 
 	"godwit.dev/godwit/internal/arn"
@@ -45,21 +44,12 @@ func New(shard uint16) *State {
 	return &State{
 		shard:     shard,
 		functions: map[arn.ARN]*Function{},
-		order:     sorted.List[*Function]{Compare: func(a, b *Function) int { return compareNames(a.ARN, b.ARN) }},
+		order:     sorted.List[*Function]{Compare: func(a, b *Function) int { return arn.Compare(a.ARN, b.ARN) }},
 		changing: sorted.List[*Function]{Compare: func(a, b *Function) int {
-			return cmp.Or(a.readyAt.Compare(b.readyAt), compareNames(a.ARN, b.ARN))
+			return cmp.Or(a.readyAt.Compare(b.readyAt), arn.Compare(a.ARN, b.ARN))
 		}},
 		usage: map[place]Usage{},
 	}
-}
-
-// compareNames orders functions like their keys: by account, region, name.
-func compareNames(a, b arn.ARN) int {
-	return cmp.Or(
-		strings.Compare(a.Account, b.Account),
-		strings.Compare(a.Region, b.Region),
-		strings.Compare(a.Resource, b.Resource),
-	)
 }
 
 // Usage is the usage of an account in a region, by functions of this shard.

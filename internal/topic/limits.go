@@ -3,6 +3,8 @@ package topic
 import (
 	"iter"
 	"slices"
+
+	"godwit.dev/godwit/internal/arn"
 )
 
 // Limits are quotas of a topic; 0 is none. They apply to confirmed subscriptions: a pending
@@ -36,9 +38,9 @@ func (s *State) All() iter.Seq[*Topic] { return slices.Values(s.order.Items) }
 func (s *State) CountTopics(account, region string) int {
 	first := Topic{}
 	first.ARN.Account, first.ARN.Region = account, region
-	from := s.order.From(func(t *Topic) bool { return compareTopics(t.ARN, first.ARN) < 0 })
+	from := s.order.From(func(t *Topic) bool { return arn.Compare(t.ARN, first.ARN) < 0 })
 	next := first.ARN
 	next.Region += "\x00"
-	behind := s.order.From(func(t *Topic) bool { return compareTopics(t.ARN, next) < 0 })
+	behind := s.order.From(func(t *Topic) bool { return arn.Compare(t.ARN, next) < 0 })
 	return len(from) - len(behind)
 }

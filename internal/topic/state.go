@@ -35,14 +35,14 @@ type share struct {
 	streams       int // how many of them are delivery streams
 }
 
-func compareShares(a, b *share) int { return compareTopics(a.topic.ARN, b.topic.ARN) }
+func compareShares(a, b *share) int { return arn.Compare(a.topic.ARN, b.topic.ARN) }
 
 // New makes the empty state of a shard.
 func New(shard uint16, limits Limits) *State {
 	return &State{
 		shard:    shard,
 		topics:   map[arn.ARN]*Topic{},
-		order:    sorted.List[*Topic]{Compare: func(a, b *Topic) int { return compareTopics(a.ARN, b.ARN) }},
+		order:    sorted.List[*Topic]{Compare: func(a, b *Topic) int { return arn.Compare(a.ARN, b.ARN) }},
 		owned:    map[place]*sorted.List[*share]{},
 		tagged:   map[tag]*Topic{},
 		expiring: sorted.List[*Topic]{Compare: func(a, b *Topic) int { return compareExpiries(a.expiring.Items[0], b.expiring.Items[0]) }},
@@ -50,21 +50,12 @@ func New(shard uint16, limits Limits) *State {
 	}
 }
 
-// compareTopics orders topics like their records: by account, region, name.
-func compareTopics(a, b arn.ARN) int {
-	return cmp.Or(
-		strings.Compare(a.Account, b.Account),
-		strings.Compare(a.Region, b.Region),
-		strings.Compare(a.Resource, b.Resource),
-	)
-}
-
 // CompareSubscriptions orders the ARNs of subscriptions as ListSubscriptions
 // does: by the topic's account, region and name, then by id.
 func CompareSubscriptions(a, b arn.ARN) int {
 	topicA, idA, _ := a.SplitSubscription()
 	topicB, idB, _ := b.SplitSubscription()
-	return cmp.Or(compareTopics(topicA, topicB), strings.Compare(idA, idB))
+	return cmp.Or(arn.Compare(topicA, topicB), strings.Compare(idA, idB))
 }
 
 // Topic finds a topic.
@@ -99,7 +90,7 @@ func (s *State) Totals() (topics, subscriptions, pending int) {
 // limit names greater than after. more says that there are others.
 func (s *State) Topics(account, region, after string, limit int) (page []*Topic, more bool) {
 	start := arn.Topic(region, account, after)
-	rest := s.order.From(func(t *Topic) bool { return compareTopics(t.ARN, start) <= 0 })
+	rest := s.order.From(func(t *Topic) bool { return arn.Compare(t.ARN, start) <= 0 })
 	for _, t := range rest {
 		if t.ARN.Account != account || t.ARN.Region != region {
 			break
@@ -121,9 +112,9 @@ func (s *State) Subscriptions(owner, region string, after arn.ARN, limit int) (p
 		return nil, false
 	}
 	last, id, _ := after.SplitSubscription()
-	for _, own := range list.From(func(own *share) bool { return compareTopics(own.topic.ARN, last) < 0 }) {
+	for _, own := range list.From(func(own *share) bool { return arn.Compare(own.topic.ARN, last) < 0 }) {
 		from := ""
-		if compareTopics(own.topic.ARN, last) == 0 {
+		if arn.Compare(own.topic.ARN, last) == 0 {
 			from = id
 		}
 		next, _ := own.subscriptions.Page(func(sub *Subscription) bool { return sub.ID() <= from }, limit+1-len(page))

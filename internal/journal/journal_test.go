@@ -211,8 +211,8 @@ func TestPartsAreOneUnit(t *testing.T) {
 	}
 	for i, c := range sealed {
 		want := []uint16{0, keyspace.LogStream}[i%2]
-		if c.Shard != want || c.Sequence != uint64(i/2+1) || c.Epoch != 1 {
-			t.Errorf("batch %d is %d of stream %d in epoch %d", i, c.Sequence, c.Shard, c.Epoch)
+		if c.Stream != want || c.Sequence != uint64(i/2+1) || c.Epoch != 1 {
+			t.Errorf("batch %d is %d of stream %d in epoch %d", i, c.Sequence, c.Stream, c.Epoch)
 		}
 	}
 }
@@ -257,8 +257,8 @@ func TestReplay(t *testing.T) {
 			t.Error(err)
 			return
 		}
-		if next[c.Shard]++; c.Sequence != next[c.Shard] {
-			t.Errorf("stream %d: batch %d is called %d", c.Shard, next[c.Shard], c.Sequence)
+		if next[c.Stream]++; c.Sequence != next[c.Stream] {
+			t.Errorf("stream %d: batch %d is called %d", c.Stream, next[c.Stream], c.Sequence)
 		}
 	}
 	for life := range 3 {

@@ -7,32 +7,32 @@ import (
 	"slices"
 )
 
-// MaxCommit is the largest encoded commit, in bytes.
+// MaxCommit is the largest encoded Commit, in bytes.
 const MaxCommit = 4 << 20
 
 // StepBytes is the size of a batch, in bytes, at which a command with many changes leaves the
 // rest to another commit. The difference to MaxCommit is for the last change.
 const StepBytes = 1 << 20
 
-const headerSize = 4 + 2 + 4 + 8 + 4 // checksum, shard, epoch, sequence, count
+const headerSize = 4 + 2 + 4 + 8 + 4 // checksum, stream, epoch, sequence, count
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Commit is what a shard writes at once: the unit of durability and of replay by a standby.
-// Outside this package it is opaque bytes.
+// Commit is a framed batch: what one stream of the journal has in one of the journal's commits,
+// which may have those of several streams. It is the unit of replay by a standby.
 type Commit struct {
-	Shard    uint16
-	Epoch    uint32 // grows with each new owner of the shard
-	Sequence uint64 // grows by one with each commit of the shard
+	Stream   uint16 // a shard's has the shard's number; see keyspace.Streams
+	Epoch    uint32 // grows with each start of the stream's owner
+	Sequence uint64 // grows by one with each framed batch of the stream
 	Batch    Batch
 }
 
-// AppendTo encodes c after buf: a CRC-32C of everything after it, shard, epoch, sequence,
+// AppendTo encodes c after buf: a CRC-32C of everything after it, stream, epoch, sequence,
 // count, writes. Integers are big-endian. The caller must keep it within MaxCommit bytes.
 func (c *Commit) AppendTo(buf []byte) []byte {
 	start := len(buf)
 	buf = append(buf, 0, 0, 0, 0)
-	buf = binary.BigEndian.AppendUint16(buf, c.Shard)
+	buf = binary.BigEndian.AppendUint16(buf, c.Stream)
 	buf = binary.BigEndian.AppendUint32(buf, c.Epoch)
 	buf = binary.BigEndian.AppendUint64(buf, c.Sequence)
 	buf = binary.BigEndian.AppendUint32(buf, uint32(c.Batch.count))
@@ -51,7 +51,7 @@ func DecodeCommit(p []byte) (*Commit, error) {
 		return nil, fmt.Errorf("%w: checksum", ErrCorrupt)
 	}
 	c := &Commit{
-		Shard:    binary.BigEndian.Uint16(p[4:]),
+		Stream:   binary.BigEndian.Uint16(p[4:]),
 		Epoch:    binary.BigEndian.Uint32(p[6:]),
 		Sequence: binary.BigEndian.Uint64(p[10:]),
 	}

@@ -16,7 +16,7 @@ import (
 
 func sealed() []byte {
 	b, _ := example()
-	c := mutation.Commit{Shard: 63, Epoch: 1 << 31, Sequence: 1<<63 + 5, Batch: *b}
+	c := mutation.Commit{Stream: 63, Epoch: 1 << 31, Sequence: 1<<63 + 5, Batch: *b}
 	return c.AppendTo(nil)
 }
 
@@ -26,8 +26,8 @@ func TestCommitRoundTrip(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Shard != 63 || c.Epoch != 1<<31 || c.Sequence != 1<<63+5 {
-		t.Errorf("shard %d, epoch %d, sequence %d", c.Shard, c.Epoch, c.Sequence)
+	if c.Stream != 63 || c.Epoch != 1<<31 || c.Sequence != 1<<63+5 {
+		t.Errorf("stream %d, epoch %d, sequence %d", c.Stream, c.Epoch, c.Sequence)
 	}
 	if d := cmp.Diff(want, writes(t, &c.Batch)); d != "" {
 		t.Errorf("-want +got:\n%s", d)
@@ -46,7 +46,7 @@ func TestEmptyCommitRoundTrip(t *testing.T) {
 
 // The encoding is on disks and in logs: it may only change with a version.
 func TestCommitEncoding(t *testing.T) {
-	c := mutation.Commit{Shard: 1, Epoch: 2, Sequence: 3}
+	c := mutation.Commit{Stream: 1, Epoch: 2, Sequence: 3}
 	c.Batch.Set([]byte("k"), []byte("v"))
 	c.Batch.Delete([]byte("d"))
 	c.Batch.SingleDelete([]byte("s"))
@@ -161,7 +161,7 @@ func TestDecodedBatchDoesNotGrowIntoItsInput(t *testing.T) {
 }
 
 func FuzzDecodeCommit(f *testing.F) {
-	small := mutation.Commit{Shard: 1, Epoch: 2, Sequence: 3}
+	small := mutation.Commit{Stream: 1, Epoch: 2, Sequence: 3}
 	small.Batch.Set([]byte("k"), []byte("value"))
 	small.Batch.SingleDelete([]byte("k"))
 	small.Batch.Delete([]byte("d"))
@@ -185,7 +185,7 @@ func FuzzDecodeCommit(f *testing.F) {
 		before := writes(t, &c.Batch)
 		// A length may be written with more bytes than it needs, so that what
 		// is built again need not be equal byte for byte; its meaning is.
-		again := mutation.Commit{Shard: c.Shard, Epoch: c.Epoch, Sequence: c.Sequence}
+		again := mutation.Commit{Stream: c.Stream, Epoch: c.Epoch, Sequence: c.Sequence}
 		for _, w := range before {
 			switch w.Op {
 			case mutation.Set:
@@ -206,7 +206,7 @@ func FuzzDecodeCommit(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if d.Shard != c.Shard || d.Epoch != c.Epoch || d.Sequence != c.Sequence {
+		if d.Stream != c.Stream || d.Epoch != c.Epoch || d.Sequence != c.Sequence {
 			t.Fatalf("header %+v became %+v", c, d)
 		}
 		if diff := cmp.Diff(before, writes(t, &d.Batch)); diff != "" {

@@ -35,7 +35,7 @@ func checkReplay(t *testing.T, seed uint64, how transferMode) {
 	original := shardtest.NewStore(t)
 	commits := recordHistory(t, seed, original, how)
 	checkStream(t, commits)
-	byShard := slices.SortedStableFunc(slices.Values(commits), func(a, b *mutation.Commit) int { return cmp.Compare(a.Shard, b.Shard) })
+	byShard := slices.SortedStableFunc(slices.Values(commits), func(a, b *mutation.Commit) int { return cmp.Compare(a.Stream, b.Stream) })
 	if !storetest.Equal(t, original, replay(t, commits)) || !storetest.Equal(t, original, replay(t, byShard)) {
 		t.Errorf("seed %d: the replay differs", seed)
 	}
@@ -77,7 +77,7 @@ func recordHistory(t *testing.T, seed uint64, s store.Store, how transferMode) (
 
 func ofShard(commits []*mutation.Commit, id uint16) (of []*mutation.Commit) {
 	for _, c := range commits {
-		if c.Shard == id {
+		if c.Stream == id {
 			of = append(of, c)
 		}
 	}

@@ -423,7 +423,7 @@ func TestStoreOfEverything(t *testing.T) {
 	for _, c := range e.commits {
 		must(0, inOrder.Apply(true, &c.Batch))(t)
 	}
-	slices.SortStableFunc(e.commits, func(a, b *mutation.Commit) int { return cmp.Compare(a.Shard, b.Shard) })
+	slices.SortStableFunc(e.commits, func(a, b *mutation.Commit) int { return cmp.Compare(a.Stream, b.Stream) })
 	for _, c := range e.commits {
 		must(0, byStream.Apply(true, &c.Batch))(t)
 	}
@@ -438,12 +438,12 @@ func (e *everything) checkStreams() {
 	t.Helper()
 	var last [keyspace.Streams]*mutation.Commit
 	for _, c := range e.commits {
-		before := last[c.Shard]
-		if last[c.Shard] = c; before == nil {
+		before := last[c.Stream]
+		if last[c.Stream] = c; before == nil {
 			before = &mutation.Commit{}
 		}
 		if c.Sequence != before.Sequence+1 || c.Epoch < before.Epoch || c.Epoch == 0 {
-			t.Errorf("stream %d: commit %d of epoch %d follows %d of %d", c.Shard, c.Sequence, c.Epoch, before.Sequence, before.Epoch)
+			t.Errorf("stream %d: commit %d of epoch %d follows %d of %d", c.Stream, c.Sequence, c.Epoch, before.Sequence, before.Epoch)
 		}
 		err := c.Batch.Each(func(op mutation.Op, key, end []byte) error {
 			own, ok := keyspace.StreamOf(key)
@@ -452,8 +452,8 @@ func (e *everything) checkStreams() {
 				to, ok = keyspace.StreamOf(end)
 				ok = ok && to == own
 			}
-			if !ok || own != c.Shard {
-				t.Errorf("stream %d writes %q", c.Shard, key)
+			if !ok || own != c.Stream {
+				t.Errorf("stream %d writes %q", c.Stream, key)
 			}
 			return nil
 		})

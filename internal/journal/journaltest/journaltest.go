@@ -145,8 +145,8 @@ func testReplay(t *testing.T, st store.Store, own func(key []byte) bool) {
 			t.Error(err)
 			return
 		}
-		if next[c.Shard]++; c.Sequence != next[c.Shard] {
-			t.Errorf("stream %d: batch %d is called %d", c.Shard, next[c.Shard], c.Sequence)
+		if next[c.Stream]++; c.Sequence != next[c.Stream] {
+			t.Errorf("stream %d: batch %d is called %d", c.Stream, next[c.Stream], c.Sequence)
 		}
 	}
 	for life := range 3 {

@@ -43,9 +43,9 @@ func (q *quota) take(second int64, key quotaKey) bool {
 	return true
 }
 
-// quoted declares an operation on messages with the service's quota for FIFO queues, if there
+// withQuota declares an operation on messages with the service's quota for FIFO queues, if there
 // is one. url returns the URL of the queue.
-func quoted[In, Out any](s *Service, name string, url func(in *In) string, handle func(context.Context, *api.Call, *In) (*Out, error)) api.Operation {
+func withQuota[In, Out any](s *Service, name string, url func(in *In) string, handle func(context.Context, *api.Call, *In) (*Out, error)) api.Operation {
 	if s.fifo.perSecond == 0 {
 		return api.Op(name, handle)
 	}

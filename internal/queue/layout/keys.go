@@ -29,7 +29,7 @@ const (
 
 // GroupLane is the lane of a message group: a hash of 63 bits. Groups that collide share a lane
 // and are ordered as one group, which is correct, only slower. With ten million groups, one
-// queue in 300,000 has a collision.
+// queue in 180,000 has a collision.
 func GroupLane(group string) Lane {
 	if group == "" {
 		return MainLane

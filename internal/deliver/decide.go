@@ -16,8 +16,8 @@ import (
 // publish. Source: message delivery retries in the SNS developer guide.
 const Lifetime = time.Hour
 
-// Action is the decision about a delivery after an attempt.
-type Action struct {
+// decision is what follows an attempt at a delivery.
+type decision struct {
 	Disposition consume.Disposition // Done, Retry or Ended
 	Due         time.Time           // of the next attempt, with Retry
 	Reason      string              // why the delivery failed, with Ended
@@ -34,17 +34,17 @@ type spread struct {
 // deadline (zero: none) is made due right after it, when the delivery will expire. A
 // Retry-After longer than the policy's delay is honoured, unless it is beyond the deadline,
 // which would lose the message.
-func decide(p retry.Policy, attempt int, out Outcome, end, deadline time.Time, j spread) Action {
+func decide(p retry.Policy, attempt int, out Outcome, end, deadline time.Time, j spread) decision {
 	switch out.Class {
 	case Success:
-		return Action{Disposition: consume.Done}
+		return decision{Disposition: consume.Done}
 	case ClientError:
-		return Action{Disposition: consume.Ended, Reason: "client-side error: " + out.Detail}
+		return decision{Disposition: consume.Ended, Reason: "client-side error: " + out.Detail}
 	case ServerError:
 	}
 	delay, ok := p.Delay(attempt - 1)
 	if !ok {
-		return Action{Disposition: consume.Ended, Reason: fmt.Sprintf("retry policy exhausted after %d attempts, at last: %s", attempt, out.Detail)}
+		return decision{Disposition: consume.Ended, Reason: fmt.Sprintf("retry policy exhausted after %d attempts, at last: %s", attempt, out.Detail)}
 	}
 	delay = retry.Jitter(delay, p.Floor(attempt-1), j.share, j.r)
 	// Due times are stored in milliseconds.
@@ -59,7 +59,7 @@ func decide(p retry.Policy, attempt int, out Outcome, end, deadline time.Time, j
 	if !deadline.IsZero() && due.After(deadline) {
 		due = deadline.Add(time.Millisecond)
 	}
-	return Action{Disposition: consume.Retry, Due: due}
+	return decision{Disposition: consume.Retry, Due: due}
 }
 
 // deadlineOf is the last time at which an attempt at a delivery may begin; zero: there is

@@ -96,7 +96,7 @@ func (d *delivery) decide(out Outcome, deadline time.Time) consume.Result {
 	if d.options.Jitter != nil && d.options.JitterShare > 0 && out.Class == ServerError {
 		j = spread{share: d.options.JitterShare, r: d.options.Jitter.Float64()}
 	}
-	policy, attempt := d.Delivery.Retry, d.Delivery.Attempt
+	policy, attempt := d.RetryPolicy, d.Delivery.Attempt
 	if out.Throttled { // the attempts at a stream that was out of order are those of the other policy
 		policy, attempt = retry.CustomerManaged, d.History.Ended(StreamThrottled)+1
 	}

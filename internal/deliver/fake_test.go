@@ -147,7 +147,7 @@ func (e *engine) Take(sub arn.ARN, limit int) (taken []*shard.Delivery, more boo
 		en.leased = true
 		en.receives++
 		d := &shard.Delivery{
-			Subscription: st.sub, Retry: st.policy, Throttle: st.throttle, Feedback: e.feedback, Message: en.m, Attempt: en.receives, Kept: en.signature, Cause: en.cause,
+			Subscription: st.sub, RetryPolicy: st.policy, Throttle: st.throttle, Feedback: e.feedback, Message: en.m, Attempt: en.receives, Kept: en.signature, Cause: en.cause,
 		}
 		if !d.Cause.IsZero() {
 			d.Attempt = d.Cause.Attempt

@@ -29,7 +29,7 @@ import (
 // the lease.
 type Delivery struct {
 	Subscription topic.Subscription // as it is now
-	Retry        retry.Policy       // in effect now
+	RetryPolicy  retry.Policy       // in effect now
 	ContentType  string             // of notifications over HTTP
 	DisplayName  string             // of the topic, whom mails and text messages are from; empty: it has none
 	Throttle     int                // deliveries a second; 0: no limit
@@ -37,7 +37,7 @@ type Delivery struct {
 	Guard        *protect.Policy    // denies the delivery of data that must not leave the topic; nil: there is none
 	Message      *message.Message
 	Attempt      int // the number of the attempt to be made, from 1
-	// Cause is set once the delivery has failed for good. Retry persists it: such a delivery
+	// Cause is set once the delivery has failed for good. Backlogs.Retry persists it: such a delivery
 	// is not attempted any more, it only waits for its dead-letter queue.
 	Cause Cause
 	// Kept is what the consumer keeps from one attempt to the next: its signature of a

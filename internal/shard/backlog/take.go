@@ -69,7 +69,7 @@ func (sh *Shard) takeable(sub arn.ARN) (*topic.Subscription, *queues.Queue) {
 // messages.
 func deliveriesOf(s *topic.Subscription, leases []Lease) []*Delivery {
 	one := Delivery{Subscription: *s, Feedback: s.Topic().Feedback(s.Protocol)}
-	one.Retry, one.ContentType = s.RetryPolicy(), s.ContentType()
+	one.RetryPolicy, one.ContentType = s.RetryPolicy(), s.ContentType()
 	one.Throttle, _ = s.Throttle()
 	if s.Protocol.Mail() || s.Protocol == topic.SMS {
 		one.DisplayName = s.Topic().Attribute("DisplayName")
@@ -147,7 +147,7 @@ func (d *Delivery) immediate() bool {
 	if d.Attempt < 2 {
 		return false
 	}
-	delay, ok := d.Retry.Delay(d.Attempt - 2)
+	delay, ok := d.RetryPolicy.Delay(d.Attempt - 2)
 	return ok && delay == 0
 }
 

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/api/firehose"
 	"godwit.dev/godwit/internal/api/sqs"
 	"godwit.dev/godwit/internal/wire/awsjson"
 )
@@ -23,12 +24,14 @@ var (
 		"DeleteMessage":           reflect.TypeFor[sqs.DeleteMessageInput](),
 		"DeleteMessageBatch":      reflect.TypeFor[sqs.DeleteMessageBatchInput](),
 		"ChangeMessageVisibility": reflect.TypeFor[sqs.ChangeMessageVisibilityInput](),
+		"PutRecordBatch":          reflect.TypeFor[firehose.PutRecordBatchInput](),
 	}
 	fastOutputs = map[string]reflect.Type{
 		"SendMessage":        reflect.TypeFor[sqs.SendMessageOutput](),
 		"SendMessageBatch":   reflect.TypeFor[sqs.SendMessageBatchOutput](),
 		"ReceiveMessage":     reflect.TypeFor[sqs.ReceiveMessageOutput](),
 		"DeleteMessageBatch": reflect.TypeFor[sqs.DeleteMessageBatchOutput](),
+		"PutRecordBatch":     reflect.TypeFor[firehose.PutRecordBatchOutput](),
 	}
 )
 
@@ -146,6 +149,7 @@ func TestUsualIsTaken(t *testing.T) {
 		"DeleteMessage":           `{"QueueUrl":"u","ReceiptHandle":"h"}`,
 		"DeleteMessageBatch":      `{"QueueUrl":"u","Entries":[{"Id":"1","ReceiptHandle":"h"}]}`,
 		"ChangeMessageVisibility": `{"QueueUrl":"u","ReceiptHandle":"h","VisibilityTimeout":-1}`,
+		"PutRecordBatch":          `{"DeliveryStreamName":"s","Records":[{"Data":"AP8="},{"Data":""}]}`,
 	} {
 		if !decodeBoth(t, fastInputs[name], []byte(body)) {
 			t.Errorf("%s was not taken: %s", name, body)
@@ -159,6 +163,9 @@ func TestFastEncodersAgree(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				out := reflect.New(of)
 				fill(t, out.Elem())
+				if out, ok := out.Interface().(*firehose.PutRecordBatchOutput); ok {
+					asAnswered(out)
+				}
 				got := string(out.Interface().(awsjson.FastEncoder).AppendJSON([]byte("x")))
 				want := string(awsjson.AppendGeneric([]byte("x"), out.Interface()))
 				if got != want {
@@ -169,9 +176,25 @@ func TestFastEncodersAgree(t *testing.T) {
 	}
 }
 
+// asAnswered makes an output one that PutRecordBatch can answer, as its encoder takes no other:
+// a record has either an id or an error.
+func asAnswered(out *firehose.PutRecordBatchOutput) {
+	if out.RequestResponses == nil {
+		out.RequestResponses = []firehose.PutRecordBatchEntry{}
+	}
+	for i := range out.RequestResponses {
+		e := &out.RequestResponses[i]
+		if e.ErrorCode != "" {
+			e.RecordId, e.ErrorMessage = "", "m"+e.ErrorMessage
+		} else {
+			e.RecordId, e.ErrorMessage = "r"+e.RecordId, ""
+		}
+	}
+}
+
 // Every codec that an output or input has is in the tables above.
 func TestTablesAreComplete(t *testing.T) {
-	if len(fastInputs) != 6 || len(fastOutputs) != 4 {
+	if len(fastInputs) != 7 || len(fastOutputs) != 5 {
 		t.Fatal("a codec was added or removed: say so here")
 	}
 	for name, of := range fastInputs {
@@ -192,6 +215,7 @@ func FuzzDecode(f *testing.F) {
 		`{"Entries":[{"Id":"1"}],"Entries":[{"MessageBody":"x"}]}`, `{"MessageAttributes":{"a":{"DataType":"x"},"a":{}}}`,
 		`{"MessageAttributes":{"a":{"BinaryValue":"*"}}}`, `{"DelaySeconds":1.0}`, `{"DelaySeconds":01}`, `{"DelaySeconds":-0}`,
 		`{"MessageAttributes":{"a":{}},"MessageAttributes":{"b":{}}}`, `{"AttributeNames":["a",null]}`, `{"VisibilityTimeout":12345678901234567890}`,
+		`{"DeliveryStreamName":"s","Records":[{"Data":"AP8="},{"Data":""},{}]}`, `{"Records":[{"Data":"","Data":"AA=="}],"Records":[]}`, `{"Records":[{"Data":[1]}]}`,
 	} {
 		f.Add([]byte(body))
 	}

@@ -2,7 +2,8 @@
 // commands one after the other in transactions; the commands of many callers share one commit.
 // The modules that are added to the shards define the state. Invariants:
 //   - What an answer reports is durable when it is given: the change itself, and
-//     every commit that the command read from.
+//     every commit that the command read from. A module may answer before its own commit,
+//     as queues do for some commands of standard queues; see package shard.
 //   - A command's changes are one atomic unit in the journal, over all of its shards.
 //   - A failed commit ends the process, and so does a command that panics; the store is
 //     the truth at the next start.
@@ -48,8 +49,8 @@ type Kernel struct {
 	Logger    *slog.Logger
 	Config    Options
 	Journal   *journal.Journal
-	All       [Shards]*Shard
-	ownShards []*Shard // of modules whose state is not split; see OwnShard
+	All       [Shards]*Shard // those that the state is split into by name: not ownShards
+	ownShards []*Shard       // of modules whose state is not split; see OwnShard
 
 	Draining <-chan struct{}
 	drain    func()          // closes Draining; may be called again

@@ -17,6 +17,7 @@ import (
 // Bounds of the finished deliveries that are kept in memory.
 const (
 	finishedPerSubscription = 100
+	finishedSpare           = 50 // places of older ones of a subscription
 	finishedSubscriptions   = 1000
 	finishedAttempts        = 200_000 // in all, of deliveries with several
 )
@@ -110,15 +111,19 @@ func (c *finishedCache) AddImmediate(n int, d func(i int) (d Immediate, made boo
 	}
 }
 
-// put adds a delivery to those of a subscription, of which the oldest goes if there are too many.
+// put adds a delivery to those of a subscription, and empties the one that is too many. Their
+// places go together once there are finishedSpare, so that the others seldom move.
 func (c *finishedCache) put(of *[]Finished, f *Finished) {
-	c.attempts += f.bulk()
-	if len(*of) == finishedPerSubscription {
-		c.attempts -= (*of)[0].bulk()
-		(*of)[0] = Finished{} // whose attempts would stay until the next copy
-		*of = (*of)[1:]       // append copies once in a hundred
+	if len(*of) == finishedPerSubscription+finishedSpare {
+		*of = slices.Delete(*of, 0, finishedSpare)
 	}
 	*of = append(*of, *f)
+	c.attempts += f.bulk()
+	if n := len(*of) - finishedPerSubscription; n > 0 {
+		oldest := &(*of)[n-1]
+		c.attempts -= oldest.bulk()
+		*oldest = Finished{}
+	}
 }
 
 // use finds or makes the deliveries of a subscription, which is then the most recently used.
@@ -142,7 +147,7 @@ func (c *finishedCache) Of(now time.Time, sub arn.ARN, limit int) []DeliveryInfo
 	var out []DeliveryInfo
 	for i := range slices.Backward(*of) {
 		f := &(*of)[i]
-		if len(out) == limit || now.UnixMilli()-f.at > c.ttl.Milliseconds() {
+		if len(out) == min(limit, finishedPerSubscription) || now.UnixMilli()-f.at > c.ttl.Milliseconds() {
 			break
 		}
 		out = append(out, f.info(sub))

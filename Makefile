@@ -87,7 +87,7 @@ format: ## what the linter can mend by itself
 	@for m in $(MODULES); do (cd "$$m" && $(LINT) run --fix ./...) || exit 1; done
 
 # Ring 1 has no goroutines for the race detector to watch, nor have these of ring 0.
-PURE  = /internal/(alarm|arn|caller|config|fastjson|fault|function|iam|ingest|key|kms|multimd5|mutation|packed|platform|policy|publicnet|queue|sms|sorted|stack|stream|topic)(/|$$)
+PURE  = /internal/(alarm|arn|caller|config|fastjson|fault|function|iam|ingest|key|kms|multimd5|mutation|packed|platform|policy|publicnet|queue|sms|sorted|stack|deliverystream|topic)(/|$$)
 
 # What has no goroutine and no lock of its own, or runs code that is tested under the race
 # detector elsewhere (a shard's lock and its modules in shard, shard/kernel and shard/queues), and what is
@@ -98,8 +98,8 @@ CALM += |/internal/api(/(check|cloudwatch|developer|firehose|iam(/.*)?|kms|lambd
 CALM += |/internal/api/operator(/(backups|catalog|development|jobs|messages|monitors|recent|rest|setup|sources|stream))?$$
 CALM += |/internal/(authorize|bootstrap|cluster/(ca|peer|record|replica)|console|deliver/(envelope|firehose|lambda|outbox|sms|sqs)|durable|keyspace(/values)?|seal)$$
 CALM += |/internal/(invoke/(async|process/netns|remote)|monitor/logs/pattern|outlet/(files|web)|server/(banner|clustered/answer|recovery|resources|roles|streaming))$$
-CALM += |/internal/shard/(backlog|direct|functions|identity|inspect|jobs|keys|platforms|signing|sources|stacks|streams|texts|transfer)$$
-CALM += |/internal/shard/(queues/(accepted|encryption|faults|queuepolicy|receipt)|topics(/(confirmations|publication|topicpolicy))?)$$
+CALM += |/internal/shard/(backlog|direct|functions|identity|inspect|jobs|keys|platforms|signing|sources|stacks|deliverystreams|texts|transfer)$$
+CALM += |/internal/shard/(queues/(deduplog|encryption|faults|queuepolicy|receipt)|topics(/(confirmations|publication|topicpolicy))?)$$
 CALM += |/internal/store(/pebble(/(files|mark|pause))?)?$$|/internal/tracing$$|/internal/wire/(awsjson|awsquery|guard|restjson|rpccbor|shape)$$
 calm  = $(subst $(eval ) ,,$(CALM))
 

@@ -236,12 +236,15 @@ func (e *environment) launch() (*instance, error) {
 		go i.api.serve(listener)
 	}
 	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.closed {
+	closed := e.closed
+	if !closed {
+		e.current = i
+	}
+	e.mu.Unlock()
+	if closed {
 		i.end()
 		return nil, ErrClosed
 	}
-	e.current = i
 	return i, nil
 }
 

@@ -275,15 +275,35 @@ func TestFunctionsAreForgotten(t *testing.T) {
 		}
 		record("g")
 	}
-	if n := size(&f.handles); n != 4 { // in all, and three of g
+	if n := size(&f.all); n != 4 { // in all, and three of g
 		t.Errorf("%d are kept", n)
 	}
-	if result, err := c.Advance(t.Context(), 24*time.Hour); err != nil || result.Ran > 15 || size(&f.handles) != 0 {
-		t.Errorf("%d timers ran, %d are kept, %v", result.Ran, size(&f.handles), err)
+	if result, err := c.Advance(t.Context(), 24*time.Hour); err != nil || result.Ran > 15 || size(&f.all) != 0 {
+		t.Errorf("%d timers ran, %d are kept, %v", result.Ran, size(&f.all), err)
 	}
 	record("g")
 	if got := show(t, k, c, "AWS/Lambda")["Throttles 3 g g:live"]; !strings.HasSuffix(got, "1 Count") {
 		t.Error(got)
+	}
+}
+
+// So are accounts that send text messages, and delivery streams.
+func TestTextsAndStreamsAreForgotten(t *testing.T) {
+	c := clock.NewVirtual(start)
+	m, _ := newTicker(t, c)
+	k := points(t, c, m.Wake)
+	texts, streams := NewTexts(k, m.Wake), NewStreams(k, m.Wake)
+	m.Start(texts, streams, TickFunc(func(time.Time) (bool, error) { return k.Flush() }))
+	texts.Record("000000000000", "us-east-1", true, c.Now(), metrics.Datum{Name: "SMSSuccessRate", Value: 1})
+	streams.Record(arn.ARN{Service: "firehose", Region: "us-east-1", Account: "000000000000", Resource: "deliverystream/s"}, c.Now(), metrics.Datum{Name: "IncomingRecords", Unit: count, Value: 1})
+	if size(&texts.all) != 1 || size(&streams.all) != 1 {
+		t.Error("nothing is kept")
+	}
+	if result, err := c.Advance(t.Context(), 24*time.Hour); err != nil || result.Ran > 20 || size(&texts.all)+size(&streams.all) != 0 {
+		t.Errorf("%d timers ran, %d and %d are kept, %v", result.Ran, size(&texts.all), size(&streams.all), err)
+	}
+	if got := show(t, k, c, "AWS/SNS"); len(got) == 0 {
+		t.Error("no metric of text messages")
 	}
 }
 
@@ -315,7 +335,7 @@ func TestNamesAreOwned(t *testing.T) {
 		check("topics", a.Region, a.Account, a.Resource)
 		return true
 	})
-	f.handles.Range(func(key, _ any) bool {
+	f.all.Range(func(key, _ any) bool {
 		a := key.(about)
 		check("functions", a.Region, a.Account, a.name, a.resource, a.executed)
 		return true

@@ -2,8 +2,6 @@ package monitor
 
 import (
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"godwit.dev/godwit/internal/arn"
@@ -11,11 +9,7 @@ import (
 )
 
 // Functions makes metrics of the events of functions.
-type Functions struct {
-	points  *metrics.Store
-	wake    func()
-	handles sync.Map // about → *atomic.Pointer[metrics.Resource] of points
-}
+type Functions struct{ handles[about] }
 
 // about is the subject of a function's metrics: the function in all versions; as named by a
 // version or an alias; the version that an alias resolved to; or all functions of an account in
@@ -28,7 +22,21 @@ type about struct {
 // NewFunctions makes a Functions whose metrics go to points; wake requests a call of Tick after
 // the current minute.
 func NewFunctions(points *metrics.Store, wake func()) *Functions {
-	return &Functions{points: points, wake: wake}
+	return &Functions{handles[about]{wake: wake, own: about.own, resource: func(a about) *metrics.Resource {
+		var dimensions []metrics.Dimension
+		for _, d := range [...]metrics.Dimension{{Name: "FunctionName", Value: a.name}, {Name: "Resource", Value: a.resource}, {Name: "ExecutedVersion", Value: a.executed}} {
+			if d.Value != "" {
+				dimensions = append(dimensions, d)
+			}
+		}
+		return points.Resource(a.Scope, "AWS/Lambda", metrics.Dimensions(dimensions...))
+	}}}
+}
+
+// own is a with memory of its own.
+func (a about) own() about {
+	function := arn.ARN{Account: a.Account, Region: a.Region, Resource: a.name}.Own()
+	return about{metrics.Scope{Account: function.Account, Region: function.Region}, function.Resource, strings.Clone(a.resource), strings.Clone(a.executed)}
 }
 
 // Datum is a value of a metric of a function. If known, it has the qualifier of the invocation,
@@ -54,30 +62,22 @@ func (f *Functions) Record(d *Datum) {
 	if d.PerLevel {
 		account, as, executed = d.Account, d.Resource, d.Executed
 	}
-	f.record(about{Scope: scope}, d.Metric, d.At, account)
-	f.record(about{Scope: scope, name: name}, d.Metric, d.At, d.Value)
+	f.recordAbout(about{Scope: scope}, d.Metric, d.At, account)
+	f.recordAbout(about{Scope: scope, name: name}, d.Metric, d.At, d.Value)
 	resource := name
 	if d.Qualifier != "" && d.Qualifier != "$LATEST" {
 		resource += ":" + d.Qualifier
 	}
-	f.record(about{Scope: scope, name: name, resource: resource}, d.Metric, d.At, as)
+	f.recordAbout(about{Scope: scope, name: name, resource: resource}, d.Metric, d.At, as)
 	if d.Version != "" && d.Qualifier != "" && d.Qualifier != d.Version {
-		f.record(about{Scope: scope, name: name, resource: resource, executed: d.Version}, d.Metric, d.At, executed)
+		f.recordAbout(about{Scope: scope, name: name, resource: resource, executed: d.Version}, d.Metric, d.At, executed)
 	}
 }
 
 // functionUnits are the units of the metrics that are not counts.
 var functionUnits = map[string]string{"Duration": "Milliseconds", "AsyncEventAge": "Milliseconds"}
 
-func (f *Functions) record(a about, metric string, at time.Time, value float64) {
-	found, ok := f.handles.Load(a)
-	if !ok {
-		function := arn.ARN{Account: a.Account, Region: a.Region, Resource: a.name}.Own()
-		a = about{metrics.Scope{Account: function.Account, Region: function.Region}, function.Resource, strings.Clone(a.resource), strings.Clone(a.executed)}
-		found, _ = f.handles.LoadOrStore(a, &atomic.Pointer[metrics.Resource]{})
-		f.wake()
-	}
-	handle, minute := found.(*atomic.Pointer[metrics.Resource]), metrics.Minute(at)
+func (f *Functions) recordAbout(a about, metric string, at time.Time, value float64) {
 	unit, ok := functionUnits[metric]
 	if !ok {
 		unit = count
@@ -86,29 +86,5 @@ func (f *Functions) record(a about, metric string, at time.Time, value float64) 
 	if metric != "Invocations" {
 		data = data[:1]
 	}
-	for {
-		if r := handle.Load(); r != nil && r.Record(minute, data...) {
-			return
-		}
-		var dimensions []metrics.Dimension
-		for _, d := range [...]metrics.Dimension{{Name: "FunctionName", Value: a.name}, {Name: "Resource", Value: a.resource}, {Name: "ExecutedVersion", Value: a.executed}} {
-			if d.Value != "" {
-				dimensions = append(dimensions, d)
-			}
-		}
-		handle.Store(f.points.Resource(a.Scope, "AWS/Lambda", metrics.Dimensions(dimensions...)))
-	}
-}
-
-// Tick releases the resources that points has forgotten, after some minutes without values.
-func (f *Functions) Tick(time.Time) (more bool, err error) {
-	f.handles.Range(func(key, value any) bool {
-		if r := value.(*atomic.Pointer[metrics.Resource]).Load(); r != nil && r.Forgotten() {
-			f.handles.Delete(key)
-		} else {
-			more = true
-		}
-		return true
-	})
-	return more, nil
+	f.record(a, at, data...)
 }

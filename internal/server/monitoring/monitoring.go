@@ -119,6 +119,7 @@ func (m *Monitoring) Start(engine *shard.Engine, mayTell func(ctx context.Contex
 		monitor.TickFunc(func(at time.Time) (bool, error) { return m.Queues.Tick(engine, at) }),
 		monitor.TickFunc(func(at time.Time) (bool, error) { return m.topics.Tick(engine, at), nil }),
 		m.functions,
+		m.texts,
 		m.streams,
 		monitor.TickFunc(func(time.Time) (bool, error) { return m.points.Flush() }),
 		monitor.TickFunc(m.Alarms.EvaluateMinutes),

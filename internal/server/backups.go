@@ -96,7 +96,7 @@ func (s *state) follow(deps Deps, trust *tls.Config) ([]admin.Check, error) {
 	if f == nil || err != nil {
 		return nil, err
 	}
-	deps.OnStop("backups in a bucket", f.Stop)
+	deps.OnStop("backups in a bucket", func(context.Context) error { return f.Stop() })
 	s.counting.Follow(f.Metrics)
 	return []admin.Check{{Name: "backup", Failing: f.Failing}}, nil
 }

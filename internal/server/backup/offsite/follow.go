@@ -161,7 +161,7 @@ func Start(o Options) (*Follower, error) {
 
 // Stop stops it. An unfinished point is abandoned: the next start makes another one. It does not
 // give up waiting: the state may be another node's next, or another Follower use the directory.
-func (f *Follower) Stop(context.Context) error {
+func (f *Follower) Stop() error {
 	f.stop()
 	<-f.ended
 	if f.close != nil {

@@ -156,7 +156,7 @@ func start(t *testing.T, o Options) *Follower {
 
 func stop(t *testing.T, f *Follower) {
 	t.Helper()
-	if err := f.Stop(t.Context()); err != nil {
+	if err := f.Stop(); err != nil {
 		t.Error(err)
 	}
 }
@@ -269,10 +269,8 @@ func TestStop(t *testing.T) {
 		_, _ = o.count("p/")
 		f := start(t, set)
 		synctest.Wait()
-		late, cancel := context.WithCancel(t.Context())
-		cancel()
 		stopped := make(chan error, 1)
-		go func() { stopped <- f.Stop(late) }()
+		go func() { stopped <- f.Stop() }()
 		synctest.Wait()
 		select {
 		case err := <-stopped:

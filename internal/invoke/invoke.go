@@ -34,9 +34,9 @@ type Outcome struct {
 	Payload []byte
 	// FunctionError is empty, or Unhandled if the function failed; then Payload describes the
 	// failure.
-	FunctionError    string
-	LogTail          []byte        // the last 4 KB of the invocation's log, if requested
-	Duration, Billed time.Duration // of the handler; including the start, rounded up to ms
+	FunctionError string
+	LogTail       []byte        // the last 4 KB of the invocation's log, if requested
+	Billed        time.Duration // of the handler and its start, rounded up to ms
 }
 
 // Unhandled is the only FunctionError that runtimes report today.

@@ -220,7 +220,7 @@ func (p *Pool) failedStart(in *Invocation, s started) Outcome {
 
 // finish makes the outcome of a result, and reports it.
 func (p *Pool) finish(log *stream, in *Invocation, r *Result) Outcome {
-	out := Outcome{Payload: r.Payload, Duration: r.Duration, Billed: billed(r)}
+	out := Outcome{Payload: r.Payload, Billed: billed(r)}
 	if r.Failure != nil {
 		out.FunctionError = Unhandled
 		out.Payload = r.Failure.body(in.RequestID)

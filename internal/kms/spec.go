@@ -26,7 +26,6 @@ type Spec struct {
 	MAC        []string
 	// DefaultUsage is the default; empty: the request must have a usage.
 	DefaultUsage string
-	Pair         bool // GenerateDataKeyPair supports it
 }
 
 var (
@@ -39,11 +38,11 @@ var (
 )
 
 func ofRSA(name string) Spec {
-	return Spec{Name: name, Usages: rsaUsages, Encryption: rsaEncryption, Signing: rsaSigning, Pair: true}
+	return Spec{Name: name, Usages: rsaUsages, Encryption: rsaEncryption, Signing: rsaSigning}
 }
 
 func ofECC(name, signing string) Spec {
-	return Spec{Name: name, Usages: []string{SignVerify}, Signing: []string{signing}, Pair: true}
+	return Spec{Name: name, Usages: []string{SignVerify}, Signing: []string{signing}}
 }
 
 func ofHMAC(name, mac string) Spec {

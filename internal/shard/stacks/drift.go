@@ -21,8 +21,8 @@ var (
 type Reading struct {
 	stack.Resource
 
-	Stack, Account, Region string // ARN and home of the stack
-	By                     *caller.Caller
+	Account, Region string // of the stack
+	By              *caller.Caller
 }
 
 // Reader reads the current state of resources from services.
@@ -68,7 +68,7 @@ func (e *entry) comparison() *comparison {
 	c := &comparison{stack: e.id, id: d.ID}
 	for _, id := range sorted(e.Resources) {
 		if r := e.Resources[id]; r.Exists() && (len(d.Only) == 0 || slices.Contains(d.Only, id)) {
-			c.of = append(c.of, &Reading{Resource: *r, Stack: e.ID, Account: e.Account, Region: e.Region, By: d.By})
+			c.of = append(c.of, &Reading{Resource: *r, Account: e.Account, Region: e.Region, By: d.By})
 		}
 	}
 	return c
@@ -116,7 +116,7 @@ func (m *Module) DetectOne(ctx context.Context, account, region, name, logical s
 	}
 	drift := stack.Drift{Status: stack.NotChecked}
 	if m.reader != nil {
-		drift = m.reader.Compare(ctx, &Reading{Resource: r, Stack: v.ID, Account: account, Region: region, By: by})
+		drift = m.reader.Compare(ctx, &Reading{Resource: r, Account: account, Region: region, By: by})
 	}
 	err = m.run(ctx, account, region, v.ID, func(e *entry) error {
 		if e.Phase != phase {

@@ -239,7 +239,7 @@ func (p *Place) Find(ctx context.Context, at time.Time) (*Found, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Found{p, point, all[last].number}, nil
+	return &Found{p, point}, nil
 }
 
 func earlier(a, b time.Time) time.Time {
@@ -251,9 +251,8 @@ func earlier(a, b time.Time) time.Time {
 
 // Found is a point that can be restored.
 type Found struct {
-	place  *Place
-	point  *Point
-	number uint64
+	place *Place
+	point *Point
 }
 
 var _ backup.Origin = (*Found)(nil)

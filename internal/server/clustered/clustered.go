@@ -121,11 +121,11 @@ type part struct {
 
 	members members
 
-	full   atomic.Pointer[space.Guard]     // of the disk; nil: the store is not open
-	cells  atomic.Pointer[node.Node]       // nil: the log cannot be read yet, or there is no store
-	source atomic.Pointer[snapshot.Source] // nil: as cells
-	copied atomic.Pointer[copied]          // nil: no copy of a store is in progress
-	inner  atomic.Pointer[inner]           // nil: this node serves nothing
+	full    atomic.Pointer[space.Guard]     // of the disk; nil: the store is not open
+	replica atomic.Pointer[node.Node]       // of the cell; nil: the log cannot be read yet, or there is no store
+	source  atomic.Pointer[snapshot.Source] // nil: as replica
+	copied  atomic.Pointer[copied]          // nil: no copy of a store is in progress
+	inner   atomic.Pointer[inner]           // nil: this node serves nothing
 
 	conditions
 	left     chan struct{} // another node is to own the state; capacity 1
@@ -365,7 +365,7 @@ func (p *part) follow(ctx context.Context) (err error) {
 			guard.Close()
 		}
 	}()
-	cells, err := node.Open(node.Options{
+	replica, err := node.Open(node.Options{
 		Name: p.node.Name, Instance: uuid.NewString(), Rank: p.rank, Cell: nodeapi.Cell, Log: p.record, Store: st, Logger: p.log,
 		Own: p.own, Disown: p.disown, MayBootstrap: p.mayBootstrap, Members: p.front.members, LogLimit: p.node.LogLimit,
 		Reluctant: func() bool { return guard.Low() || p.logStopped.Load() },
@@ -373,21 +373,21 @@ func (p *part) follow(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	source, err := snapshot.NewSource(filepath.Join(p.cfg.Data, snapshot.ForNodes), cells.Checkpoint, clock.System)
+	source, err := snapshot.NewSource(filepath.Join(p.cfg.Data, snapshot.ForNodes), replica.Checkpoint, clock.System)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = source.Close() }() // the next start removes the rest
 	p.full.Store(guard)
-	p.cells.Store(cells)
+	p.replica.Store(replica)
 	p.source.Store(source)
 	defer p.source.Store(nil)
-	defer p.cells.Store(nil)
+	defer p.replica.Store(nil)
 
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	over := make(chan error, 1)
-	go func() { over <- cells.Run(running) }()
+	go func() { over <- replica.Run(running) }()
 	end := sync.OnceFunc(func() {
 		cancel()
 		if reason := <-over; reason != nil {
@@ -419,7 +419,7 @@ func (p *part) follow(ctx context.Context) (err error) {
 	if errors.Is(err, store.ErrDamaged) {
 		err = errors.Join(err, snapshot.MarkDamaged(p.cfg.Data, err))
 	}
-	if cells.Owner() != nil { // only the end of the process stops its server
+	if replica.Owner() != nil { // only the end of the process stops its server
 		p.failed(err)
 	}
 	return err
@@ -524,8 +524,8 @@ type metaLeader interface {
 
 // owns reports that this node owns the state, and serves it.
 func (p *part) owns() bool {
-	cells := p.cells.Load()
-	return cells != nil && cells.Serves()
+	replica := p.replica.Load()
+	return replica != nil && replica.Serves()
 }
 
 // spreadLeaders keeps the log's meta leader off the node that owns the state. When an owner is

@@ -92,7 +92,7 @@ func startOwning(t *testing.T) *owning {
 		return n
 	}
 	o := &owning{t: t, part: p, ended: ended}
-	p.cells.Store(open("a", 0, p.own, p.disown))
+	p.replica.Store(open("a", 0, p.own, p.disown))
 	o.other = open("b", 1, func(context.Context, *replica.Owner) error { return nil }, func(*replica.Owner, error) error { return nil })
 	o.log = log.Node()
 	o.takeOver(1)
@@ -140,7 +140,7 @@ func (o *owning) soon(what string, so func() bool) {
 	}
 }
 
-func (o *owning) mine() *node.Node { return o.part.cells.Load() }
+func (o *owning) mine() *node.Node { return o.part.replica.Load() }
 
 // take has the node own the state, and serve.
 func (o *owning) take() {

@@ -255,8 +255,8 @@ func (f *front) asked(w http.ResponseWriter, r *http.Request) {
 func within(path, dir string) bool { return path == dir || strings.HasPrefix(path, dir+"/") }
 
 func (f *front) ready(w http.ResponseWriter) {
-	if cells := f.part.cells.Load(); cells != nil && !f.closing.Load() {
-		if s, _ := cells.State(); s.Owner != "" && (!s.Own || s.Serving) && !s.Behind && !f.part.logStopped.Load() {
+	if replica := f.part.replica.Load(); replica != nil && !f.closing.Load() {
+		if s, _ := replica.State(); s.Owner != "" && (!s.Own || s.Serving) && !s.Behind && !f.part.logStopped.Load() {
 			_, _ = io.WriteString(w, "{\"status\":\"ready\"}\n")
 			return
 		}
@@ -267,7 +267,7 @@ func (f *front) ready(w http.ResponseWriter) {
 // serve has the owner of the state answer, this process or a peer. A request that was certainly
 // not executed waits for the next owner. A request forwarded by a peer is not forwarded again.
 func (f *front) serve(w http.ResponseWriter, r *http.Request, forwarded bool) {
-	if cells, in := f.part.cells.Load(), f.part.inner.Load(); cells != nil && in != nil && cells.Serves() && !f.closing.Load() {
+	if replica, in := f.part.replica.Load(), f.part.inner.Load(); replica != nil && in != nil && replica.Serves() && !f.closing.Load() {
 		f.local(w, r, in) // no other node needs its body
 		return
 	}
@@ -279,15 +279,15 @@ func (f *front) serve(w http.ResponseWriter, r *http.Request, forwarded bool) {
 	body, whole := f.keep(r)
 	defer f.kept.Add(-int64(len(body)))
 	for {
-		cells := f.part.cells.Load()
-		if cells == nil {
+		replica := f.part.replica.Load()
+		if replica == nil {
 			if !pause(ctx, 50*time.Millisecond) {
 				answer.Unavailable(w, r, "This node has not joined its cluster yet.")
 				return
 			}
 			continue
 		}
-		state, changed := cells.State()
+		state, changed := replica.State()
 		if whole { // a peer may have read it without an answer
 			r.Body = io.NopCloser(bytes.NewReader(body))
 		}
@@ -398,10 +398,10 @@ func (f *front) local(w http.ResponseWriter, r *http.Request, in *inner) {
 
 // stateOf is a node's own view.
 func (f *front) stateOf() (node.State, bool) {
-	cells := f.part.cells.Load()
-	if cells == nil {
+	replica := f.part.replica.Load()
+	if replica == nil {
 		return node.State{}, false
 	}
-	s, _ := cells.State()
+	s, _ := replica.State()
 	return s, true
 }

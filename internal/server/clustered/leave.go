@@ -44,8 +44,8 @@ func (p *part) successor(ctx context.Context) (best status.Node, err error) {
 func (p *part) handOver(ctx context.Context, ends bool) error {
 	ctx, cancel := context.WithTimeout(ctx, nodeapi.HandOverTime)
 	defer cancel()
-	cells, in := p.cells.Load(), p.inner.Load()
-	if cells == nil || in == nil {
+	replica, in := p.replica.Load(), p.inner.Load()
+	if replica == nil || in == nil {
 		return nil
 	}
 	successor, err := p.successor(ctx)
@@ -53,7 +53,7 @@ func (p *part) handOver(ctx context.Context, ends bool) error {
 		return err
 	}
 	began := clock.System.Now()
-	if err := p.giveTo(ctx, cells, in, successor.Process, ends); err != nil {
+	if err := p.giveTo(ctx, replica, in, successor.Process, ends); err != nil {
 		in.owner.StepDown(err) // it has ended everything that waits
 		return err
 	}
@@ -63,7 +63,7 @@ func (p *part) handOver(ctx context.Context, ends bool) error {
 
 // giveTo makes a process own the state. What this one has only in memory is written before: first
 // while clients are served, as it may be much, and what has come in meanwhile when none is.
-func (p *part) giveTo(ctx context.Context, cells *node.Node, in *inner, process string, ends bool) error {
+func (p *part) giveTo(ctx context.Context, replica *node.Node, in *inner, process string, ends bool) error {
 	p.save(ctx, in)
 	p.front.closing.Store(true)
 	defer p.front.closing.Store(false)
@@ -73,7 +73,7 @@ func (p *part) giveTo(ctx context.Context, cells *node.Node, in *inner, process 
 	if ends {
 		p.leaveLog(ctx)
 	}
-	return cells.HandOver(ctx, process)
+	return replica.HandOver(ctx, process)
 }
 
 // save writes what the node's server has only in memory, for the next owner.

@@ -70,7 +70,7 @@ func (p *streamPart) frame(observe func(framed []byte)) {
 	s.sequence++
 	p.state.Put(p.batch, s.id, s.sequence)
 	if observe != nil {
-		c := mutation.Commit{Stream: s.id, Epoch: p.state.Epoch, Sequence: s.sequence, Batch: *p.batch}
+		c := mutation.FramedBatch{Stream: s.id, Epoch: p.state.Epoch, Sequence: s.sequence, Batch: *p.batch}
 		observe(c.AppendTo(nil))
 	}
 }

@@ -35,7 +35,7 @@ const LazyDelay = 4 * time.Millisecond
 // that all callers wait.
 const AwaitedDelay = 250 * time.Microsecond
 
-// commitOverhead is the part of mutation.MaxCommit that is reserved for a framed batch's
+// commitOverhead is the part of mutation.MaxFramedBatch that is reserved for a framed batch's
 // header and the stream's state, in bytes.
 const commitOverhead = 4096
 
@@ -126,7 +126,7 @@ func (j *Journal) Abandoned() bool { return j.options.Abandoned != nil && j.opti
 func (j *Journal) Append(when Durability, parts ...Part) *Commit {
 	j.mu.Lock()
 	for _, p := range parts {
-		if i := j.open.index[p.Stream.id]; i > 0 && j.open.parts[i-1].batch.Size()+p.Batch.Size()+p.FinishBytes > mutation.MaxCommit-commitOverhead {
+		if i := j.open.index[p.Stream.id]; i > 0 && j.open.parts[i-1].batch.Size()+p.Batch.Size()+p.FinishBytes > mutation.MaxFramedBatch-commitOverhead {
 			j.mu.Unlock()
 			j.Flush()
 			j.mu.Lock()

@@ -183,10 +183,10 @@ func TestLazyCommitsOfASlowDisk(t *testing.T) {
 // left in the commit.
 func TestPartsAreOneUnit(t *testing.T) {
 	var largest int
-	var sealed []*mutation.Commit
+	var sealed []*mutation.FramedBatch
 	j := Open(Options{Store: memory.New(), Observe: func(p []byte) {
 		largest = max(largest, len(p))
-		c, err := mutation.DecodeCommit(bytes.Clone(p))
+		c, err := mutation.DecodeFramedBatch(bytes.Clone(p))
 		if err != nil {
 			t.Error(err)
 		}
@@ -194,14 +194,14 @@ func TestPartsAreOneUnit(t *testing.T) {
 	}})
 	defer j.Close()
 	a, b := open(t, j, 0), open(t, j, keyspace.LogStream)
-	big := strings.Repeat("x", mutation.MaxCommit/2)
+	big := strings.Repeat("x", mutation.MaxFramedBatch/2)
 	var commits []*Commit
 	for i := range 4 {
 		commits = append(commits, j.Append(Lazy,
 			Part{Stream: a, Batch: storetest.Sets(fmt.Sprint("a", i), big)}, Part{Stream: b, Batch: storetest.Sets(fmt.Sprint("b", i), "1")}))
 	}
 	j.Sync()
-	if len(sealed) != 8 || largest > mutation.MaxCommit {
+	if len(sealed) != 8 || largest > mutation.MaxFramedBatch {
 		t.Fatalf("%d sealed batches, the largest of %d bytes", len(sealed), largest)
 	}
 	for i, c := range commits {
@@ -249,7 +249,7 @@ func TestReplay(t *testing.T) {
 	original, replayed := memory.New(), memory.New()
 	next := map[uint16]uint64{}
 	observe := func(p []byte) {
-		c, err := mutation.DecodeCommit(bytes.Clone(p))
+		c, err := mutation.DecodeFramedBatch(bytes.Clone(p))
 		if err == nil {
 			err = replayed.Apply(true, &c.Batch)
 		}

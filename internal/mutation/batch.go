@@ -25,7 +25,7 @@ const (
 	DeleteRange  Op = 15 // [key, value): the value is the exclusive end
 )
 
-// ErrCorrupt reports bytes that are not an encoded batch or commit.
+// ErrCorrupt reports bytes that are not an encoded batch, framed or not.
 var ErrCorrupt = errors.New("mutation: corrupt encoding")
 
 // Batch is an ordered list of writes in one buffer. The zero value is empty

@@ -169,7 +169,7 @@ func TestStartsAreBounded(t *testing.T) {
 		largest = 0
 		e = shardtest.Open(t, o)
 		e.Journal.Flush()
-		if largest > mutation.MaxCommit {
+		if largest > mutation.MaxFramedBatch {
 			t.Errorf("the largest commit of a start has %d bytes, round %d", largest, round)
 		}
 	}

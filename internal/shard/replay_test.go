@@ -20,7 +20,7 @@ import (
 	"godwit.dev/godwit/test/soak"
 )
 
-// TestReplay records the commits of random histories and replays them into
+// TestReplay records the framed batches of random histories and replays them into
 // empty stores, as a standby would: in the order in which they were made, and
 // shard by shard. Both hold what the original holds, byte for byte.
 func TestReplay(t *testing.T) {
@@ -33,10 +33,10 @@ func TestReplay(t *testing.T) {
 
 func checkReplay(t *testing.T, seed uint64, how transferMode) {
 	original := shardtest.NewStore(t)
-	commits := recordHistory(t, seed, original, how)
-	checkStream(t, commits)
-	byShard := slices.SortedStableFunc(slices.Values(commits), func(a, b *mutation.Commit) int { return cmp.Compare(a.Stream, b.Stream) })
-	if !storetest.Equal(t, original, replay(t, commits)) || !storetest.Equal(t, original, replay(t, byShard)) {
+	batches := recordHistory(t, seed, original, how)
+	checkStream(t, batches)
+	byShard := slices.SortedStableFunc(slices.Values(batches), func(a, b *mutation.FramedBatch) int { return cmp.Compare(a.Stream, b.Stream) })
+	if !storetest.Equal(t, original, replay(t, batches)) || !storetest.Equal(t, original, replay(t, byShard)) {
 		t.Errorf("seed %d: the replay differs", seed)
 	}
 	if err := original.Close(); err != nil {
@@ -44,16 +44,16 @@ func checkReplay(t *testing.T, seed uint64, how transferMode) {
 	}
 }
 
-// recordHistory runs a random history with three restarts, and returns its commits.
-func recordHistory(t *testing.T, seed uint64, s store.Store, how transferMode) (commits []*mutation.Commit) {
+// recordHistory runs a random history with three restarts, and returns its batches.
+func recordHistory(t *testing.T, seed uint64, s store.Store, how transferMode) (batches []*mutation.FramedBatch) {
 	c := clock.NewVirtual(shardtest.Start)
 	o := shard.Options{Journal: shardtest.JournalOf(t, s, func(sealed []byte) {
-		commit, err := mutation.DecodeCommit(bytes.Clone(sealed))
+		batch, err := mutation.DecodeFramedBatch(bytes.Clone(sealed))
 		if err != nil {
-			t.Errorf("a commit cannot be decoded: %v", err)
+			t.Errorf("a framed batch cannot be decoded: %v", err)
 			return
 		}
-		commits = append(commits, commit)
+		batches = append(batches, batch)
 	}), Clock: c, TwoStep: how.twoStep}
 	script := shardtest.NewScript(t, seed, c)
 	if how.immediate {
@@ -72,11 +72,11 @@ func recordHistory(t *testing.T, seed uint64, s store.Store, how transferMode) (
 		}
 	}
 	e.Close()
-	return commits
+	return batches
 }
 
-func ofShard(commits []*mutation.Commit, id uint16) (of []*mutation.Commit) {
-	for _, c := range commits {
+func ofShard(batches []*mutation.FramedBatch, id uint16) (of []*mutation.FramedBatch) {
+	for _, c := range batches {
 		if c.Stream == id {
 			of = append(of, c)
 		}
@@ -85,17 +85,17 @@ func ofShard(commits []*mutation.Commit, id uint16) (of []*mutation.Commit) {
 }
 
 // checkStream holds a stream to what a standby relies on: each shard's
-// sequences have no gap, its epoch grows by one with each start, its commits
+// sequences have no gap, its epoch grows by one with each start, its batches
 // write none but its own keys, and tell its own sequence and epoch.
-func checkStream(t *testing.T, commits []*mutation.Commit) {
+func checkStream(t *testing.T, batches []*mutation.FramedBatch) {
 	t.Helper()
 	for id := range uint16(kernel.Shards) {
 		var sequence uint64
 		var epoch uint32
 		var latest int64
-		for _, c := range ofShard(commits, id) {
+		for _, c := range ofShard(batches, id) {
 			if c.Sequence != sequence+1 {
-				t.Fatalf("shard %d: commit %d follows %d", id, c.Sequence, sequence)
+				t.Fatalf("shard %d: batch %d follows %d", id, c.Sequence, sequence)
 			}
 			if c.Epoch != epoch && c.Epoch != epoch+1 {
 				t.Fatalf("shard %d: epoch %d follows %d", id, c.Epoch, epoch)
@@ -116,7 +116,7 @@ func checkStream(t *testing.T, commits []*mutation.Commit) {
 			}
 			m, told, ok := journal.DecodeState(own)
 			if !ok || told != sequence || m.Epoch != epoch {
-				t.Fatalf("shard %d: commit %d of epoch %d says %d, %+v", id, sequence, epoch, told, m)
+				t.Fatalf("shard %d: batch %d of epoch %d says %d, %+v", id, sequence, epoch, told, m)
 			}
 			if m.Now < latest {
 				t.Fatalf("shard %d: time went back from %d to %d", id, latest, m.Now)
@@ -129,13 +129,13 @@ func checkStream(t *testing.T, commits []*mutation.Commit) {
 	}
 }
 
-// replay applies commits to an empty store. It holds them to the rule of
+// replay applies batches to an empty store. It holds them to the rule of
 // SingleDelete, which a store in memory does not mind: the key was set once.
-func replay(t *testing.T, commits []*mutation.Commit) store.Store {
+func replay(t *testing.T, batches []*mutation.FramedBatch) store.Store {
 	t.Helper()
 	s := memory.New()
 	sets := map[string]int{}
-	for _, c := range commits {
+	for _, c := range batches {
 		err := c.Batch.Each(func(op mutation.Op, key, value []byte) error {
 			switch op {
 			case mutation.Set:

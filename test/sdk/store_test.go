@@ -47,7 +47,7 @@ type everything struct {
 	stop func()
 	// What was committed, in order.
 	mu      sync.Mutex
-	commits []*mutation.Commit
+	batches []*mutation.FramedBatch
 
 	url string
 
@@ -87,14 +87,14 @@ func (e *everything) start(production bool) {
 }
 
 func (e *everything) committed(sealed []byte) {
-	c, err := mutation.DecodeCommit(bytes.Clone(sealed))
+	c, err := mutation.DecodeFramedBatch(bytes.Clone(sealed))
 	if err != nil {
-		e.t.Errorf("a commit of %d bytes cannot be decoded: %v", len(sealed), err)
+		e.t.Errorf("a framed batch of %d bytes cannot be decoded: %v", len(sealed), err)
 		return
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.commits = append(e.commits, c)
+	e.batches = append(e.batches, c)
 }
 
 // setUp makes some of everything.
@@ -391,7 +391,7 @@ func (e *everything) leaveStack() {
 
 // TestStoreOfEverything makes a random history with every service, with a restart. All
 // that the store holds then is in the table of the key space and can be read; and the
-// commits, replayed into an empty store, give the same store, key for key.
+// framed batches, replayed into an empty store, give the same store, key for key.
 func TestStoreOfEverything(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -420,30 +420,30 @@ func TestStoreOfEverything(t *testing.T) {
 	holdToTable(t, s)
 	e.checkStreams()
 	inOrder, byStream := memory.New(), memory.New()
-	for _, c := range e.commits {
+	for _, c := range e.batches {
 		must(0, inOrder.Apply(true, &c.Batch))(t)
 	}
-	slices.SortStableFunc(e.commits, func(a, b *mutation.Commit) int { return cmp.Compare(a.Stream, b.Stream) })
-	for _, c := range e.commits {
+	slices.SortStableFunc(e.batches, func(a, b *mutation.FramedBatch) int { return cmp.Compare(a.Stream, b.Stream) })
+	for _, c := range e.batches {
 		must(0, byStream.Apply(true, &c.Batch))(t)
 	}
 	storetest.Equal(t, s, inOrder)
 	storetest.Equal(t, s, byStream)
 }
 
-// checkStreams holds the commits to what a standby relies on: each stream's sequences
+// checkStreams holds the framed batches to what a standby relies on: each stream's sequences
 // have no gap over restarts, its epochs do not go back, and it writes its own keys only.
 func (e *everything) checkStreams() {
 	t := e.t
 	t.Helper()
-	var last [keyspace.Streams]*mutation.Commit
-	for _, c := range e.commits {
+	var last [keyspace.Streams]*mutation.FramedBatch
+	for _, c := range e.batches {
 		before := last[c.Stream]
 		if last[c.Stream] = c; before == nil {
-			before = &mutation.Commit{}
+			before = &mutation.FramedBatch{}
 		}
 		if c.Sequence != before.Sequence+1 || c.Epoch < before.Epoch || c.Epoch == 0 {
-			t.Errorf("stream %d: commit %d of epoch %d follows %d of %d", c.Stream, c.Sequence, c.Epoch, before.Sequence, before.Epoch)
+			t.Errorf("stream %d: batch %d of epoch %d follows %d of %d", c.Stream, c.Sequence, c.Epoch, before.Sequence, before.Epoch)
 		}
 		err := c.Batch.Each(func(op mutation.Op, key, end []byte) error {
 			own, ok := keyspace.StreamOf(key)

@@ -137,7 +137,7 @@ func testReplay(t *testing.T, st store.Store, own func(key []byte) bool) {
 	observe := func(p []byte) {
 		mu.Lock()
 		defer mu.Unlock()
-		c, err := mutation.DecodeCommit(bytes.Clone(p))
+		c, err := mutation.DecodeFramedBatch(bytes.Clone(p))
 		if err == nil {
 			err = replayed.Apply(true, &c.Batch)
 		}

@@ -23,7 +23,7 @@ func TestPartialStepsHaveCounters(t *testing.T) {
 		if !watched {
 			return
 		}
-		c, err := mutation.DecodeCommit(sealed)
+		c, err := mutation.DecodeFramedBatch(sealed)
 		if err != nil {
 			t.Error(err)
 			return

@@ -26,7 +26,7 @@ func TestPurgeCostsTheSame(t *testing.T) {
 			s := shardtest.NewStore(t)
 			var last []int
 			e := shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, s, func(sealed []byte) {
-				if c, err := mutation.DecodeCommit(sealed); err == nil {
+				if c, err := mutation.DecodeFramedBatch(sealed); err == nil {
 					last = append(last, c.Batch.Len())
 				}
 			}), Clock: clock.System})

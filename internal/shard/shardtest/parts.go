@@ -106,7 +106,7 @@ func Said(err error) string {
 func Decodable(t *testing.T, largest *int) func([]byte) {
 	return func(sealed []byte) {
 		*largest = max(*largest, len(sealed))
-		if _, err := mutation.DecodeCommit(sealed); err != nil {
+		if _, err := mutation.DecodeFramedBatch(sealed); err != nil {
 			t.Errorf("a commit of %d bytes: %v", len(sealed), err)
 		}
 	}

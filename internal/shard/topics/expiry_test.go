@@ -125,7 +125,7 @@ func TestExpiryIsBounded(t *testing.T) {
 	if _, err := now.Advance(ctx, topic.PendingLife); err != nil {
 		t.Fatal(err)
 	}
-	if a, err := e.TopicAttributes(ctx, name); err != nil || a["SubscriptionsDeleted"] != fmt.Sprint(topics.ExpiryStep) || largest > mutation.MaxCommit {
+	if a, err := e.TopicAttributes(ctx, name); err != nil || a["SubscriptionsDeleted"] != fmt.Sprint(topics.ExpiryStep) || largest > mutation.MaxFramedBatch {
 		t.Errorf("%s of %d subscriptions are deleted, the largest commit has %d bytes: %v", a["SubscriptionsDeleted"], topics.ExpiryStep, largest, err)
 	}
 }

@@ -390,7 +390,7 @@ func testPostponedFitIntoCommits(t *testing.T, p shard.Publication, size int) {
 	if _, err := w.Publish(t.Context(), w.topic, all...); err != nil {
 		t.Fatal(err)
 	}
-	if most > mutation.MaxCommit || most < size {
+	if most > mutation.MaxFramedBatch || most < size {
 		t.Errorf("a commit of %d bytes", most)
 	}
 	if w.sh.Planned() == 0 {

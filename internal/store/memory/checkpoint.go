@@ -12,13 +12,13 @@ import (
 	"godwit.dev/godwit/internal/mutation"
 )
 
-// checkpointFile holds a store: a sequence of commits that set its keys in order, numbered from
+// checkpointFile holds a store: a sequence of framed batches that set its keys in order, numbered from
 // 1, each after its length in four big-endian bytes. The last one is empty, so that a truncated
 // file is detected.
 const checkpointFile = "store"
 
-// flushAt is the size of writes at which a commit is closed; the rest up to MaxCommit is enough
-// for the largest message and its neighbours.
+// flushAt is the size of writes at which a framed batch is closed; the rest up to
+// MaxFramedBatch is enough for the largest message and its neighbours.
 const flushAt = 1 << 20
 
 // Checkpoint implements store.Store; Open reads it.
@@ -46,25 +46,25 @@ func (s *Store) Checkpoint(dir string) error {
 }
 
 func write(w io.Writer, t *tree) error {
-	c := mutation.Commit{Sequence: 1}
+	b := mutation.FramedBatch{Sequence: 1}
 	var buf []byte
 	seal := func() error {
-		buf = c.AppendTo(append(buf[:0], 0, 0, 0, 0))
+		buf = b.AppendTo(append(buf[:0], 0, 0, 0, 0))
 		binary.BigEndian.PutUint32(buf, uint32(len(buf)-4))
-		c.Sequence++
-		c.Batch.Reset()
+		b.Sequence++
+		b.Batch.Reset()
 		_, err := w.Write(buf)
 		return err
 	}
 	var err error
 	t.Scan(func(i item) bool {
-		c.Batch.Set(i.key, i.value)
-		if c.Batch.Size() >= flushAt {
+		b.Batch.Set(i.key, i.value)
+		if b.Batch.Size() >= flushAt {
 			err = seal()
 		}
 		return err == nil
 	})
-	if err == nil && c.Batch.Len() > 0 {
+	if err == nil && b.Batch.Len() > 0 {
 		err = seal()
 	}
 	if err != nil {
@@ -92,27 +92,27 @@ func load(r io.Reader, t *tree) error {
 	for sequence := uint64(1); ; sequence++ {
 		var size [4]byte
 		if _, err := io.ReadFull(r, size[:]); err != nil {
-			return fmt.Errorf("%w: commit %d: %w", mutation.ErrCorrupt, sequence, err)
+			return fmt.Errorf("%w: framed batch %d: %w", mutation.ErrCorrupt, sequence, err)
 		}
 		n := binary.BigEndian.Uint32(size[:])
-		if n > mutation.MaxCommit {
-			return fmt.Errorf("%w: commit %d of %d bytes", mutation.ErrCorrupt, sequence, n)
+		if n > mutation.MaxFramedBatch {
+			return fmt.Errorf("%w: framed batch %d of %d bytes", mutation.ErrCorrupt, sequence, n)
 		}
 		buf := make([]byte, n)
 		if _, err := io.ReadFull(r, buf); err != nil {
-			return fmt.Errorf("%w: commit %d: %w", mutation.ErrCorrupt, sequence, err)
+			return fmt.Errorf("%w: framed batch %d: %w", mutation.ErrCorrupt, sequence, err)
 		}
-		c, err := mutation.DecodeCommit(buf)
+		b, err := mutation.DecodeFramedBatch(buf)
 		if err != nil {
 			return err
 		}
-		if c.Sequence != sequence {
-			return fmt.Errorf("%w: commit %d stands at %d", mutation.ErrCorrupt, c.Sequence, sequence)
+		if b.Sequence != sequence {
+			return fmt.Errorf("%w: framed batch %d stands at %d", mutation.ErrCorrupt, b.Sequence, sequence)
 		}
-		if c.Batch.Len() == 0 {
+		if b.Batch.Len() == 0 {
 			return nil
 		}
-		err = c.Batch.Each(func(op mutation.Op, key, value []byte) error { return apply(t, op, key, value) })
+		err = b.Batch.Each(func(op mutation.Op, key, value []byte) error { return apply(t, op, key, value) })
 		if err != nil {
 			return err
 		}

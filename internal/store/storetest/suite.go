@@ -297,7 +297,7 @@ func testLargeBatch(t *testing.T, e Engine) {
 	s := e.open(t)
 	value := make([]byte, 64<<10)
 	b := new(mutation.Batch)
-	for i := range mutation.MaxCommit/len(value) - 1 {
+	for i := range mutation.MaxFramedBatch/len(value) - 1 {
 		value[0] = byte(i)
 		b.Set([]byte{byte(i)}, value)
 	}

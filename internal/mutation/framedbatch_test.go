@@ -16,13 +16,13 @@ import (
 
 func sealed() []byte {
 	b, _ := example()
-	c := mutation.Commit{Stream: 63, Epoch: 1 << 31, Sequence: 1<<63 + 5, Batch: *b}
+	c := mutation.FramedBatch{Stream: 63, Epoch: 1 << 31, Sequence: 1<<63 + 5, Batch: *b}
 	return c.AppendTo(nil)
 }
 
-func TestCommitRoundTrip(t *testing.T) {
+func TestFramedBatchRoundTrip(t *testing.T) {
 	_, want := example()
-	c, err := mutation.DecodeCommit(sealed())
+	c, err := mutation.DecodeFramedBatch(sealed())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,16 +37,16 @@ func TestCommitRoundTrip(t *testing.T) {
 	}
 }
 
-func TestEmptyCommitRoundTrip(t *testing.T) {
-	c, err := mutation.DecodeCommit((&mutation.Commit{Sequence: 7}).AppendTo(nil))
+func TestEmptyFramedBatchRoundTrip(t *testing.T) {
+	c, err := mutation.DecodeFramedBatch((&mutation.FramedBatch{Sequence: 7}).AppendTo(nil))
 	if err != nil || c.Sequence != 7 || c.Batch.Len() != 0 {
 		t.Errorf("%+v, %v", c, err)
 	}
 }
 
 // The encoding is on disks and in logs: it may only change with a version.
-func TestCommitEncoding(t *testing.T) {
-	c := mutation.Commit{Stream: 1, Epoch: 2, Sequence: 3}
+func TestFramedBatchEncoding(t *testing.T) {
+	c := mutation.FramedBatch{Stream: 1, Epoch: 2, Sequence: 3}
 	c.Batch.Set([]byte("k"), []byte("v"))
 	c.Batch.Delete([]byte("d"))
 	c.Batch.SingleDelete([]byte("s"))
@@ -59,7 +59,7 @@ func TestCommitEncoding(t *testing.T) {
 }
 
 func TestAppendToAppends(t *testing.T) {
-	c := mutation.Commit{Sequence: 7}
+	c := mutation.FramedBatch{Sequence: 7}
 	got := c.AppendTo([]byte("before"))
 	if !bytes.Equal(got, append([]byte("before"), c.AppendTo(nil)...)) {
 		t.Errorf("got %x", got)
@@ -71,7 +71,7 @@ func TestAnyChangedByteIsFound(t *testing.T) {
 	for at := range whole {
 		damaged := bytes.Clone(whole)
 		damaged[at] ^= 1 << (at % 8)
-		if _, err := mutation.DecodeCommit(damaged); !errors.Is(err, mutation.ErrCorrupt) {
+		if _, err := mutation.DecodeFramedBatch(damaged); !errors.Is(err, mutation.ErrCorrupt) {
 			t.Fatalf("byte %d changed: %v", at, err)
 		}
 	}
@@ -81,12 +81,12 @@ func TestAnyMissingByteIsFound(t *testing.T) {
 	whole := sealed()
 	for n := range whole {
 		for _, damaged := range [][]byte{whole[:n], whole[n+1:], slices.Concat(whole[:n], whole[n+1:])} {
-			if _, err := mutation.DecodeCommit(damaged); !errors.Is(err, mutation.ErrCorrupt) {
+			if _, err := mutation.DecodeFramedBatch(damaged); !errors.Is(err, mutation.ErrCorrupt) {
 				t.Fatalf("cut at byte %d: %v", n, err)
 			}
 		}
 	}
-	if _, err := mutation.DecodeCommit(append(whole, 0)); !errors.Is(err, mutation.ErrCorrupt) {
+	if _, err := mutation.DecodeFramedBatch(append(whole, 0)); !errors.Is(err, mutation.ErrCorrupt) {
 		t.Errorf("a byte too many: %v", err)
 	}
 }
@@ -100,48 +100,48 @@ func reseal(p []byte) []byte {
 // Nonsense under a checksum that fits is refused as well.
 func TestNonsense(t *testing.T) {
 	const header = 22
-	commit := func(count uint32, writes ...byte) []byte {
+	framed := func(count uint32, writes ...byte) []byte {
 		p := append(make([]byte, header), writes...)
 		binary.BigEndian.PutUint32(p[header-4:], count)
 		return reseal(p)
 	}
-	if c, err := mutation.DecodeCommit(commit(1, 1, 1, 'k', 1, 'v')); err != nil || c.Batch.Len() != 1 {
+	if c, err := mutation.DecodeFramedBatch(framed(1, 1, 1, 'k', 1, 'v')); err != nil || c.Batch.Len() != 1 {
 		t.Fatalf("sense is refused: %v", err)
 	}
 	for name, p := range map[string][]byte{
 		"zeros":                  make([]byte, header),
-		"count too large":        commit(2, 1, 1, 'k', 1, 'v'),
-		"count too small":        commit(0, 1, 1, 'k', 1, 'v'),
-		"write 0":                commit(1, 0, 1, 'k', 1, 'v'),
-		"write 5":                commit(1, 5, 1, 'k', 1, 'v'),
-		"no key":                 commit(1, 2),
-		"key too long":           commit(1, 2, 9, 'k'),
-		"no value":               commit(1, 1, 1, 'k'),
-		"value too long":         commit(1, 1, 1, 'k', 2, 'v'),
-		"no end":                 commit(1, 4, 1, 'k'),
-		"length without an end":  commit(1, 2, 0xff),
-		"length above 64 bits":   commit(1, 2, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 'k'),
-		"length of 2^64-1 bytes": commit(1, 2, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 'k'),
+		"count too large":        framed(2, 1, 1, 'k', 1, 'v'),
+		"count too small":        framed(0, 1, 1, 'k', 1, 'v'),
+		"write 0":                framed(1, 0, 1, 'k', 1, 'v'),
+		"write 5":                framed(1, 5, 1, 'k', 1, 'v'),
+		"no key":                 framed(1, 2),
+		"key too long":           framed(1, 2, 9, 'k'),
+		"no value":               framed(1, 1, 1, 'k'),
+		"value too long":         framed(1, 1, 1, 'k', 2, 'v'),
+		"no end":                 framed(1, 4, 1, 'k'),
+		"length without an end":  framed(1, 2, 0xff),
+		"length above 64 bits":   framed(1, 2, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 'k'),
+		"length of 2^64-1 bytes": framed(1, 2, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 'k'),
 	} {
-		if _, err := mutation.DecodeCommit(p); !errors.Is(err, mutation.ErrCorrupt) {
+		if _, err := mutation.DecodeFramedBatch(p); !errors.Is(err, mutation.ErrCorrupt) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
 
-func TestCommitSize(t *testing.T) {
-	c := new(mutation.Commit)
+func TestFramedBatchSize(t *testing.T) {
+	c := new(mutation.FramedBatch)
 	const overhead = 22 + 1 + 1 + 1 + 4 // header, op, key's length, key, value's length
-	c.Batch.Set([]byte("k"), make([]byte, mutation.MaxCommit-overhead))
+	c.Batch.Set([]byte("k"), make([]byte, mutation.MaxFramedBatch-overhead))
 	p := c.AppendTo(nil)
-	if len(p) != mutation.MaxCommit {
+	if len(p) != mutation.MaxFramedBatch {
 		t.Fatalf("the test is wrong: %d bytes", len(p))
 	}
-	if _, err := mutation.DecodeCommit(p); err != nil {
-		t.Errorf("the largest commit: %v", err)
+	if _, err := mutation.DecodeFramedBatch(p); err != nil {
+		t.Errorf("the largest framed batch: %v", err)
 	}
 	c.Batch.Delete(nil)
-	if _, err := mutation.DecodeCommit(c.AppendTo(nil)); !errors.Is(err, mutation.ErrCorrupt) {
+	if _, err := mutation.DecodeFramedBatch(c.AppendTo(nil)); !errors.Is(err, mutation.ErrCorrupt) {
 		t.Errorf("a larger one: %v", err)
 	}
 }
@@ -150,32 +150,32 @@ func TestCommitSize(t *testing.T) {
 func TestDecodedBatchDoesNotGrowIntoItsInput(t *testing.T) {
 	input := append(sealed(), "what follows it"...)
 	n := len(sealed())
-	c, err := mutation.DecodeCommit(input[:n])
+	c, err := mutation.DecodeFramedBatch(input[:n])
 	if err != nil {
 		t.Fatal(err)
 	}
 	c.Batch.Set([]byte("XXXX"), []byte("XXXX"))
 	if got := string(input[n:]); got != "what follows it" {
-		t.Errorf("what follows the commit became %q", got)
+		t.Errorf("what follows the framed batch became %q", got)
 	}
 }
 
-func FuzzDecodeCommit(f *testing.F) {
-	small := mutation.Commit{Stream: 1, Epoch: 2, Sequence: 3}
+func FuzzDecodeFramedBatch(f *testing.F) {
+	small := mutation.FramedBatch{Stream: 1, Epoch: 2, Sequence: 3}
 	small.Batch.Set([]byte("k"), []byte("value"))
 	small.Batch.SingleDelete([]byte("k"))
 	small.Batch.Delete([]byte("d"))
 	small.Batch.DeleteRange([]byte("a"), []byte("b"))
 	f.Add(small.AppendTo(nil), true)
 	f.Add(small.AppendTo(nil), false)
-	f.Add((&mutation.Commit{}).AppendTo(nil), true)
+	f.Add((&mutation.FramedBatch{}).AppendTo(nil), true)
 	f.Add([]byte{}, false)
 	f.Fuzz(func(t *testing.T, p []byte, fit bool) {
 		// Without a checksum that fits nothing would get past it.
 		if fit && len(p) >= 4 {
 			p = reseal(bytes.Clone(p))
 		}
-		c, err := mutation.DecodeCommit(p)
+		c, err := mutation.DecodeFramedBatch(p)
 		if err != nil {
 			if !errors.Is(err, mutation.ErrCorrupt) || c != nil {
 				t.Fatalf("refused with %+v, %v", c, err)
@@ -185,7 +185,7 @@ func FuzzDecodeCommit(f *testing.F) {
 		before := writes(t, &c.Batch)
 		// A length may be written with more bytes than it needs, so that what
 		// is built again need not be equal byte for byte; its meaning is.
-		again := mutation.Commit{Stream: c.Stream, Epoch: c.Epoch, Sequence: c.Sequence}
+		again := mutation.FramedBatch{Stream: c.Stream, Epoch: c.Epoch, Sequence: c.Sequence}
 		for _, w := range before {
 			switch w.Op {
 			case mutation.Set:
@@ -202,7 +202,7 @@ func FuzzDecodeCommit(f *testing.F) {
 		if len(q) > len(p) {
 			t.Fatalf("the shortest encoding has %d bytes, the input %d", len(q), len(p))
 		}
-		d, err := mutation.DecodeCommit(q)
+		d, err := mutation.DecodeFramedBatch(q)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,50 +7,50 @@ import (
 	"slices"
 )
 
-// MaxCommit is the largest encoded Commit, in bytes.
-const MaxCommit = 4 << 20
+// MaxFramedBatch is the largest encoded FramedBatch, in bytes.
+const MaxFramedBatch = 4 << 20
 
 // StepBytes is the size of a batch, in bytes, at which a command with many changes leaves the
-// rest to another commit. The difference to MaxCommit is for the last change.
+// rest to another commit. The difference to MaxFramedBatch is for the last change.
 const StepBytes = 1 << 20
 
 const headerSize = 4 + 2 + 4 + 8 + 4 // checksum, stream, epoch, sequence, count
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Commit is a framed batch: what one stream of the journal has in one of the journal's commits,
-// which may have those of several streams. It is the unit of replay by a standby.
-type Commit struct {
+// FramedBatch is one stream's share of one of the journal's commits, which may have those of
+// several streams. It is the unit of replay by a standby.
+type FramedBatch struct {
 	Stream   uint16 // a shard's has the shard's number; see keyspace.Streams
 	Epoch    uint32 // grows with each start of the stream's owner
 	Sequence uint64 // grows by one with each framed batch of the stream
 	Batch    Batch
 }
 
-// AppendTo encodes c after buf: a CRC-32C of everything after it, stream, epoch, sequence,
-// count, writes. Integers are big-endian. The caller must keep it within MaxCommit bytes.
-func (c *Commit) AppendTo(buf []byte) []byte {
+// AppendTo encodes f after buf: a CRC-32C of everything after it, stream, epoch, sequence,
+// count, writes. Integers are big-endian. The caller must keep it within MaxFramedBatch bytes.
+func (f *FramedBatch) AppendTo(buf []byte) []byte {
 	start := len(buf)
 	buf = append(buf, 0, 0, 0, 0)
-	buf = binary.BigEndian.AppendUint16(buf, c.Stream)
-	buf = binary.BigEndian.AppendUint32(buf, c.Epoch)
-	buf = binary.BigEndian.AppendUint64(buf, c.Sequence)
-	buf = binary.BigEndian.AppendUint32(buf, uint32(c.Batch.count))
-	buf = append(buf, c.Batch.buf...)
+	buf = binary.BigEndian.AppendUint16(buf, f.Stream)
+	buf = binary.BigEndian.AppendUint32(buf, f.Epoch)
+	buf = binary.BigEndian.AppendUint64(buf, f.Sequence)
+	buf = binary.BigEndian.AppendUint32(buf, uint32(f.Batch.count))
+	buf = append(buf, f.Batch.buf...)
 	binary.BigEndian.PutUint32(buf[start:], crc32.Checksum(buf[start+4:], castagnoli))
 	return buf
 }
 
-// DecodeCommit decodes the encoding of AppendTo. The batch aliases p, and copies it when it is
-// added to. Any changed or missing byte is ErrCorrupt.
-func DecodeCommit(p []byte) (*Commit, error) {
-	if len(p) < headerSize || len(p) > MaxCommit {
-		return nil, fmt.Errorf("%w: commit of %d bytes", ErrCorrupt, len(p))
+// DecodeFramedBatch decodes the encoding of AppendTo. The batch aliases p, and copies it when it
+// is added to. Any changed or missing byte is ErrCorrupt.
+func DecodeFramedBatch(p []byte) (*FramedBatch, error) {
+	if len(p) < headerSize || len(p) > MaxFramedBatch {
+		return nil, fmt.Errorf("%w: framed batch of %d bytes", ErrCorrupt, len(p))
 	}
 	if binary.BigEndian.Uint32(p) != crc32.Checksum(p[4:], castagnoli) {
 		return nil, fmt.Errorf("%w: checksum", ErrCorrupt)
 	}
-	c := &Commit{
+	f := &FramedBatch{
 		Stream:   binary.BigEndian.Uint16(p[4:]),
 		Epoch:    binary.BigEndian.Uint32(p[6:]),
 		Sequence: binary.BigEndian.Uint64(p[10:]),
@@ -62,8 +62,8 @@ func DecodeCommit(p []byte) (*Commit, error) {
 	if uint64(b.count) != uint64(binary.BigEndian.Uint32(p[18:])) {
 		return nil, fmt.Errorf("%w: count", ErrCorrupt)
 	}
-	c.Batch = *b
-	return c, nil
+	f.Batch = *b
+	return f, nil
 }
 
 // Decode decodes the encoding of Batch.AppendTo. The batch aliases p, and copies it when it is

@@ -8,12 +8,12 @@ import (
 	"godwit.dev/godwit/internal/mutation"
 )
 
-// Part is the change of one stream by one command.
-type Part struct {
+// Change is what one command changes in one stream.
+type Change struct {
 	Stream *Stream
 	Batch  *mutation.Batch
 	State  State // of the stream, after the command
-	// FinishBytes bounds what the stream's finish adds for this part, in bytes.
+	// FinishBytes bounds what the stream's finish adds for this change, in bytes.
 	FinishBytes int
 }
 
@@ -35,16 +35,16 @@ func EagerIf(sync bool) Durability {
 	return Lazy
 }
 
-// Commit is a group commit: the parts, of all streams, that were appended while the previous
+// Commit is a group commit: the changes, of all streams, that were appended while the previous
 // commit was being made durable. They become durable with one sync, all or none.
 type Commit struct {
 	journal *Journal
 	number  uint64
-	parts   []streamPart
-	index   [keyspace.Streams]uint8 // 1 + the index in parts of a stream's part; 0: none
-	sync    Durability              // the strictest of its parts
+	shares  []share
+	index   [keyspace.Streams]uint8 // 1 + the index in shares of a stream's; 0: none
+	sync    Durability              // the strictest of its changes
 	awaited bool                    // a caller waits for it though it is lazy
-	due     time.Time               // the deadline of the sync; zero: no part of it is lazy
+	due     time.Time               // the deadline of the sync; zero: no change of it is lazy
 	applied atomic.Bool             // visible to readers of the store
 	durable atomic.Bool             // on disk
 	done    chan struct{}           // closed once durable
@@ -56,8 +56,8 @@ type Commit struct {
 	enough  chan struct{} // capacity 1; signalled when waiting reaches want
 }
 
-// streamPart is one stream's batch of a commit.
-type streamPart struct {
+// share is what a commit has of one stream: the batches of its changes, as one.
+type share struct {
 	stream *Stream
 	batch  *mutation.Batch
 	state  State
@@ -65,12 +65,11 @@ type streamPart struct {
 
 // frame appends the stream's state to its batch, and passes the framed batch to observe. The
 // caller holds the journal's applying.
-func (p *streamPart) frame(observe func(framed []byte)) {
-	s := p.stream
-	s.sequence++
-	p.state.Put(p.batch, s.id, s.sequence)
+func (s *share) frame(observe func(framed []byte)) {
+	s.stream.sequence++
+	s.state.Put(s.batch, s.stream.id, s.stream.sequence)
 	if observe != nil {
-		c := mutation.FramedBatch{Stream: s.id, Epoch: p.state.Epoch, Sequence: s.sequence, Batch: *p.batch}
+		c := mutation.FramedBatch{Stream: s.stream.id, Epoch: s.state.Epoch, Sequence: s.stream.sequence, Batch: *s.batch}
 		observe(c.AppendTo(nil))
 	}
 }

@@ -119,14 +119,14 @@ func (j *Journal) Reader() Reader { return j.store }
 // Abandoned reports that nothing depends on the state in this process any more: see Options.
 func (j *Journal) Abandoned() bool { return j.options.Abandoned != nil && j.options.Abandoned() }
 
-// Append adds the parts, as one atomic unit, to the open commit, and returns that. It waits for
-// nothing but the end of a Close. The parts' batches are empty afterwards. The order within a
-// stream is the order of the calls. After Close it calls Options.Fatal, unless the state is
-// abandoned.
-func (j *Journal) Append(when Durability, parts ...Part) *Commit {
+// Append adds the changes, as one atomic unit, to the open commit, and returns that. It waits
+// for nothing but the end of a Close. The changes' batches are empty afterwards. The order
+// within a stream is the order of the calls. After Close it calls Options.Fatal, unless the
+// state is abandoned.
+func (j *Journal) Append(when Durability, changes ...Change) *Commit {
 	j.mu.Lock()
-	for _, p := range parts {
-		if i := j.open.index[p.Stream.id]; i > 0 && j.open.parts[i-1].batch.Size()+p.Batch.Size()+p.FinishBytes > mutation.MaxFramedBatch-commitOverhead {
+	for _, ch := range changes {
+		if i := j.open.index[ch.Stream.id]; i > 0 && j.open.shares[i-1].batch.Size()+ch.Batch.Size()+ch.FinishBytes > mutation.MaxFramedBatch-commitOverhead {
 			j.mu.Unlock()
 			j.Flush()
 			j.mu.Lock()
@@ -135,11 +135,11 @@ func (j *Journal) Append(when Durability, parts ...Part) *Commit {
 	}
 	if j.closed {
 		j.mu.Unlock()
-		return j.appendClosed(parts)
+		return j.appendClosed(changes)
 	}
 	c := j.open
-	for i := range parts {
-		j.add(c, &parts[i])
+	for i := range changes {
+		j.add(c, &changes[i])
 	}
 	wake := false
 	if when > c.sync {
@@ -161,9 +161,9 @@ func (j *Journal) Append(when Durability, parts ...Part) *Commit {
 }
 
 // appendClosed is Append after Close.
-func (j *Journal) appendClosed(parts []Part) *Commit {
-	for _, p := range parts {
-		p.Batch.Reset()
+func (j *Journal) appendClosed(changes []Change) *Commit {
+	for _, ch := range changes {
+		ch.Batch.Reset()
 	}
 	<-j.stopped
 	if !j.Abandoned() {
@@ -200,28 +200,28 @@ func (j *Journal) syncDue() {
 	}
 }
 
-// add moves a part into a commit; j.mu is held.
-func (j *Journal) add(c *Commit, p *Part) {
-	i := c.index[p.Stream.id]
+// add moves a change into a commit; j.mu is held.
+func (j *Journal) add(c *Commit, ch *Change) {
+	i := c.index[ch.Stream.id]
 	if i == 0 {
 		spare := j.spare.Get().(*mutation.Batch)
 		if spare.Available() <= RetainedBatchBytes { // otherwise the owner would retain too much
-			*spare, *p.Batch = *p.Batch, *spare // no copy: the owner gets the spare one
+			*spare, *ch.Batch = *ch.Batch, *spare // no copy: the owner gets the spare one
 		}
-		c.parts = append(c.parts, streamPart{stream: p.Stream, batch: spare})
-		i = uint8(len(c.parts))
-		c.index[p.Stream.id] = i
+		c.shares = append(c.shares, share{stream: ch.Stream, batch: spare})
+		i = uint8(len(c.shares))
+		c.index[ch.Stream.id] = i
 	}
-	sp := &c.parts[i-1]
-	sp.batch.Append(p.Batch)
-	if p.Batch.Reset(); p.Batch.Available() > RetainedBatchBytes {
-		*p.Batch = mutation.Batch{}
+	own := &c.shares[i-1]
+	own.batch.Append(ch.Batch)
+	if ch.Batch.Reset(); ch.Batch.Available() > RetainedBatchBytes {
+		*ch.Batch = mutation.Batch{}
 	}
-	if p.Stream.finish != nil {
-		p.Stream.finish(c.number, sp.batch)
+	if ch.Stream.finish != nil {
+		ch.Stream.finish(c.number, own.batch)
 	}
-	sp.state = p.Stream.advance(p.State)
-	p.Stream.last.Store(c)
+	own.state = ch.Stream.advance(ch.State)
+	ch.Stream.last.Store(c)
 }
 
 // AwaitIfSlow returns when the caller of a lazy commit may be answered: at once while the
@@ -305,28 +305,27 @@ func (j *Journal) flush(apply func(batches ...*mutation.Batch) error, applied fu
 	defer j.guard.Unlock(&j.applying)
 	j.mu.Lock()
 	c := j.open
-	if len(c.parts) == 0 {
+	if len(c.shares) == 0 {
 		j.mu.Unlock()
 		return
 	}
 	j.open, j.flushing = j.newCommit(c.number+1), c
 	j.mu.Unlock()
 
-	batches := make([]*mutation.Batch, len(c.parts))
-	for i := range c.parts {
-		p := &c.parts[i]
-		p.frame(j.options.Observe)
-		batches[i] = p.batch
+	batches := make([]*mutation.Batch, len(c.shares))
+	for i := range c.shares {
+		c.shares[i].frame(j.options.Observe)
+		batches[i] = c.shares[i].batch
 	}
 	if err := apply(batches...); err != nil {
 		j.options.Fatal(err)
 		return
 	}
 	c.applied.Store(true)
-	for i := range c.parts {
-		c.parts[i].batch.Reset()
-		j.spare.Put(c.parts[i].batch)
-		c.parts[i].batch = nil
+	for i := range c.shares {
+		c.shares[i].batch.Reset()
+		j.spare.Put(c.shares[i].batch)
+		c.shares[i].batch = nil
 	}
 	j.mu.Lock()
 	j.unsynced, j.flushing = append(j.unsynced, c), nil

@@ -179,9 +179,9 @@ func TestLazyCommitsOfASlowDisk(t *testing.T) {
 	}
 }
 
-// Parts of several streams are one atomic unit, also where one of them has no room
+// Changes of several streams are one atomic unit, also where one of them has no room
 // left in the commit.
-func TestPartsAreOneUnit(t *testing.T) {
+func TestChangesAreOneUnit(t *testing.T) {
 	var largest int
 	var sealed []*mutation.FramedBatch
 	j := Open(Options{Store: memory.New(), Observe: func(p []byte) {
@@ -198,7 +198,7 @@ func TestPartsAreOneUnit(t *testing.T) {
 	var commits []*Commit
 	for i := range 4 {
 		commits = append(commits, j.Append(Lazy,
-			Part{Stream: a, Batch: storetest.Sets(fmt.Sprint("a", i), big)}, Part{Stream: b, Batch: storetest.Sets(fmt.Sprint("b", i), "1")}))
+			Change{Stream: a, Batch: storetest.Sets(fmt.Sprint("a", i), big)}, Change{Stream: b, Batch: storetest.Sets(fmt.Sprint("b", i), "1")}))
 	}
 	j.Sync()
 	if len(sealed) != 8 || largest > mutation.MaxFramedBatch {

@@ -33,7 +33,7 @@ func startLeading(t *testing.T) *leading {
 }
 
 func (l *leading) append(when Durability, value string) *Commit {
-	return l.Append(when, Part{Stream: l.stream, Batch: storetest.Sets("k", value)})
+	return l.Append(when, Change{Stream: l.stream, Batch: storetest.Sets("k", value)})
 }
 
 // leadSlowly has a caller sync a commit, which does not end before the store is opened.

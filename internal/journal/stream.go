@@ -39,9 +39,9 @@ type State struct {
 // number is opened several times, only the latest Stream may be appended to. Errors: those
 // of the store, and of a state record that cannot be read.
 //
-// finish, unless it is nil, is called by Append for each part of the stream. It adds to the
+// finish, unless it is nil, is called by Append for each change of the stream. It adds to the
 // stream's batch in the commit of that number what is written once per commit, however many
-// parts that has, such as counters: each call overwrites what the one before has added.
+// changes that has, such as counters: each call overwrites what the one before has added.
 func (j *Journal) Stream(id uint16, finish func(commit uint64, b *mutation.Batch)) (*Stream, State, error) {
 	s := &Stream{journal: j, id: id, finish: finish}
 	value, ok, err := j.store.Get(nil, stateKey(id))
@@ -56,14 +56,14 @@ func (j *Journal) Stream(id uint16, finish func(commit uint64, b *mutation.Batch
 	return s, s.state, nil
 }
 
-// Append is Journal.Append of one part at the time now, in epoch milliseconds, for an owner
+// Append is Journal.Append of one change at the time now, in epoch milliseconds, for an owner
 // without a State of its own: Eager with sync, else Lazy.
 func (s *Stream) Append(sync bool, now int64, b *mutation.Batch) *Commit {
 	s.journal.mu.Lock()
 	state := s.state
 	s.journal.mu.Unlock()
 	state.Now = max(state.Now, now)
-	return s.journal.Append(EagerIf(sync), Part{Stream: s, Batch: b, State: state})
+	return s.journal.Append(EagerIf(sync), Change{Stream: s, Batch: b, State: state})
 }
 
 // Sync returns once everything that was appended to the stream is durable.
@@ -81,14 +81,14 @@ func (s *Stream) Begin() {
 	s.state.Epoch++
 }
 
-// Last is the latest commit with a part of the stream; nil: none of this process.
+// Last is the latest commit with a change of the stream; nil: none of this process.
 func (s *Stream) Last() *Commit { return s.last.Load() }
 
 // Reader reads the store and sees everything that was appended to the stream.
 func (s *Stream) Reader() Reader { return streamReader{s} }
 
-// advance merges the state after a part into the stream's; the caller holds the journal's
-// mu. It takes the maximum of each field, since several callers' parts may be appended in
+// advance merges the state after a change into the stream's; the caller holds the journal's
+// mu. It takes the maximum of each field, since several callers' changes may be appended in
 // another order than that in which they read the state.
 func (s *Stream) advance(to State) State {
 	s.state = State{

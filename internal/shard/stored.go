@@ -179,7 +179,7 @@ func (r *rewrite) commit(changed map[uint16]*mutation.Batch) error {
 		changed[keyspace.KMSStream] = &mutation.Batch{}
 	}
 	r.state.Put(changed[keyspace.KMSStream])
-	var parts []journal.Part
+	var changes []journal.Change
 	for _, id := range slices.Sorted(maps.Keys(changed)) {
 		stream, state, err := r.Journal.Stream(id, nil)
 		if err != nil {
@@ -188,8 +188,8 @@ func (r *rewrite) commit(changed map[uint16]*mutation.Batch) error {
 		if state.Epoch == 0 { // every commit needs an epoch; the owner's load begins the next
 			state.Epoch = 1
 		}
-		parts = append(parts, journal.Part{Stream: stream, Batch: changed[id], State: state})
+		changes = append(changes, journal.Change{Stream: stream, Batch: changed[id], State: state})
 	}
-	r.Journal.Append(journal.Awaited, parts...).Wait()
+	r.Journal.Append(journal.Awaited, changes...).Wait()
 	return nil
 }

@@ -102,7 +102,7 @@ func testSeveralStreams(t *testing.T, st store.Store) {
 		}
 	})
 	for i := range 200 {
-		c := j.Append(journal.EagerIf(i%10 == 0), journal.Part{Stream: a, Batch: storetest.Sets("a", strconv.Itoa(i))}, journal.Part{Stream: b, Batch: storetest.Sets("b", strconv.Itoa(i))})
+		c := j.Append(journal.EagerIf(i%10 == 0), journal.Change{Stream: a, Batch: storetest.Sets("a", strconv.Itoa(i))}, journal.Change{Stream: b, Batch: storetest.Sets("b", strconv.Itoa(i))})
 		if i%10 == 0 {
 			c.Wait()
 		}
@@ -119,7 +119,7 @@ func testLarge(t *testing.T, st store.Store) {
 	var last *journal.Commit
 	for i := range 8 {
 		last = j.Append(journal.EagerIf(i == 7),
-			journal.Part{Stream: a, Batch: storetest.Sets(fmt.Sprint("a", i), large(i))}, journal.Part{Stream: b, Batch: storetest.Sets(fmt.Sprint("b", i), large(i))})
+			journal.Change{Stream: a, Batch: storetest.Sets(fmt.Sprint("a", i), large(i))}, journal.Change{Stream: b, Batch: storetest.Sets(fmt.Sprint("b", i), large(i))})
 	}
 	last.Wait()
 	for i := range 8 {

@@ -81,7 +81,7 @@ func (e *Kernel) beginEpoch() *journal.Commit {
 	all := e.allShards()
 	for i, sh := range all {
 		_, _ = sh.Run(false, func(*Tx) error {
-			c = e.Journal.Append(journal.EagerIf(i == len(all)-1), sh.part())
+			c = e.Journal.Append(journal.EagerIf(i == len(all)-1), sh.pending())
 			sh.appended(c)
 			return nil
 		})

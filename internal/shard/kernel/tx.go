@@ -138,17 +138,17 @@ func (tx *Tx) DependOn(c *journal.Commit) { tx.dependsOn = c }
 // Commit appends the changes of the command so far, as one atomic unit, and calls Committed of
 // the changed objects. It returns nil if nothing was changed.
 func (tx *Tx) Commit() *journal.Commit {
-	parts, changed := make([]journal.Part, 0, 1), make([]*Shard, 0, 1) // most commands are of one shard
-	parts, changed = slices.Grow(parts, len(tx.Shards)), slices.Grow(changed, len(tx.Shards))
+	changes, changed := make([]journal.Change, 0, 1), make([]*Shard, 0, 1) // most commands are of one shard
+	changes, changed = slices.Grow(changes, len(tx.Shards)), slices.Grow(changed, len(tx.Shards))
 	for _, sh := range tx.Shards {
 		if !sh.Unchanged() {
-			parts, changed = append(parts, sh.part()), append(changed, sh)
+			changes, changed = append(changes, sh.pending()), append(changed, sh)
 		}
 	}
 	if len(changed) == 0 {
 		return nil
 	}
-	c := changed[0].kernel.Journal.Append(tx.durable, parts...)
+	c := changed[0].kernel.Journal.Append(tx.durable, changes...)
 	for _, sh := range changed {
 		sh.appended(c)
 	}
@@ -288,7 +288,7 @@ func (sh *Shard) Commit(durable bool) *journal.Commit {
 	if sh.Unchanged() {
 		return nil
 	}
-	c := sh.kernel.Journal.Append(journal.EagerIf(durable), sh.part())
+	c := sh.kernel.Journal.Append(journal.EagerIf(durable), sh.pending())
 	sh.appended(c)
 	sh.afterCommit()
 	return c
@@ -309,7 +309,7 @@ func (sh *Shard) CommitPartial(durable bool) {
 	if sh.Unchanged() {
 		return
 	}
-	sh.appended(sh.kernel.Journal.Append(journal.EagerIf(durable), sh.part()))
+	sh.appended(sh.kernel.Journal.Append(journal.EagerIf(durable), sh.pending()))
 }
 
 // appended notes the commit with which the current command becomes durable.
@@ -341,9 +341,9 @@ func (sh *Shard) MarkDirty(t Dirty) { sh.dirty = append(sh.dirty, t) }
 // Unchanged reports that the current command has nothing to commit.
 func (sh *Shard) Unchanged() bool { return sh.Batch.Len() == 0 && len(sh.dirty) == 0 }
 
-// part is the shard's part of a commit: the changes of the current command.
-func (sh *Shard) part() journal.Part {
-	return journal.Part{Stream: sh.Log, Batch: &sh.Batch, State: sh.Meta, FinishBytes: sh.finishBytes()}
+// pending is what the current command has changed in the shard.
+func (sh *Shard) pending() journal.Change {
+	return journal.Change{Stream: sh.Log, Batch: &sh.Batch, State: sh.Meta, FinishBytes: sh.finishBytes()}
 }
 
 // finishBytes bounds what finish writes for the current command, in bytes.

@@ -90,7 +90,7 @@ func (l *Logs) expire(now uint64) error {
 	if err != nil {
 		return err
 	}
-	l.shard.CommitPartial(false)
+	l.shard.AppendPartial(false)
 	l.due, err = l.earliest()
 	return err
 }

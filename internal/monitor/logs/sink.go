@@ -97,7 +97,7 @@ func (s *sink) close() {
 	s.mu.Unlock()
 	s.write(s.take(), s.logs.shard.Logger, func(command func() error) error {
 		err := command()
-		s.logs.shard.CommitPartial(false)
+		s.logs.shard.AppendPartial(false)
 		return err
 	})
 }
@@ -188,7 +188,7 @@ func (s *sink) put(group arn.ARN, stream string, events []Event, as authorize.Lo
 	g, err := l.find(group)
 	if errors.Is(err, ErrNoGroup) && as.CreateGroup {
 		if err = l.createGroup(NewGroup{ARN: group}); err == nil {
-			l.shard.CommitPartial(false)
+			l.shard.AppendPartial(false)
 			g, err = l.find(group)
 		}
 	}

@@ -92,7 +92,7 @@ func (s *Store) coarsen(res byte, bucket int64) error {
 			point = Set{}
 		}
 		if batch.Size() > least {
-			s.home.CommitPartial(false)
+			s.home.AppendPartial(false)
 		}
 	}
 	for it.Next() {

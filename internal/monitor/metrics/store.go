@@ -441,7 +441,7 @@ func (w *writer) apply() {
 	if w.batch.Len() > 0 {
 		w.stamp()
 		w.s.latest.Store(w.at.UnixMilli())
-		w.s.home.CommitPartial(false)
+		w.s.home.AppendPartial(false)
 	}
 	for _, r := range w.written {
 		r.mu.Lock()

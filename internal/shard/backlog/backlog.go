@@ -430,11 +430,11 @@ func (l lifecycle) Resume() {
 		// repeated.
 		for _, l := range qs.Machine.Leases() {
 			_, _ = sh.Do(qs, sh.Now(), queue.Return{Lease: l, Due: sh.Now(), Uncounted: true})
-			sh.CommitIfLarge()
+			sh.AppendIfLarge()
 		}
 		if !qs.Machine.Empty() {
 			sh.Touch(qs)
-			sh.CommitIfLarge()
+			sh.AppendIfLarge()
 		}
 	}
 }

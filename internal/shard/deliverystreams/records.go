@@ -69,7 +69,7 @@ func (m *Module) Put(ctx context.Context, a arn.ARN, records []deliverystream.Re
 		first = buf.next
 		for i := range chunks {
 			if i > 0 {
-				m.shard.CommitPartial(true)
+				m.shard.AppendPartial(true)
 			}
 			chunk := &chunks[i]
 			chunk.Arrival = now

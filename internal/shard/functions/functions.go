@@ -236,7 +236,7 @@ func (sh *Shard) completeFunctions() {
 		return
 	}
 	sh.dropUploads(sh.Functions.CompleteChanges(clock.Time(sh.Now()), completionStep, &sh.Batch)...)
-	sh.CatalogChanged(sh.Commit(true))
+	sh.CatalogChanged(sh.Append(true))
 }
 
 // FunctionUsage is the resource usage of the functions of an account in a region.
@@ -292,7 +292,7 @@ func (e *Functions) DeleteFunction(ctx context.Context, fn arn.ARN, qualifier st
 		}
 		sh.DropBacklog(layout.Incarnation(f.Incarnation))
 		for _, upload := range f.Uploads() {
-			sh.CommitIfLarge() // after a crash the next start removes the rest
+			sh.AppendIfLarge() // after a crash the next start removes the rest
 			sh.dropUploads(upload)
 		}
 		return nil

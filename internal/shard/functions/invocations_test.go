@@ -201,7 +201,7 @@ func TestUnsignableEvent(t *testing.T) {
 		sh.View(func() {
 			found, _ := sh.Functions.Function(f)
 			sh.AcceptEvent(found, sh.Now(), m, "")
-			sh.Commit(true)
+			sh.Append(true)
 		})
 	}
 	events, _, err := e.TakeEvents(f, 10)

@@ -197,7 +197,7 @@ func (sh *Shard) completeMappings() {
 		return
 	}
 	completed := sh.mappings.CompleteChanges(clock.Time(sh.Now()), completionStep, &sh.Batch)
-	sh.CatalogChanged(sh.Commit(true))
+	sh.CatalogChanged(sh.Append(true))
 	for _, a := range completed {
 		sh.notifyMapping(a)
 	}

@@ -228,7 +228,7 @@ func (sh *Shard) change(ctx context.Context, f func() error) error {
 	return sh.RunDurable(func(tx *Tx) error {
 		err := f()
 		changed := sh.Batch.Len() > 0
-		c := tx.Commit()
+		c := tx.Append()
 		if c != nil && changed {
 			sh.CatalogChanged(c)
 		}

@@ -57,7 +57,7 @@ func (sh *Shard) run(durable journal.Durability, command func(tx *Tx) error) (*j
 	tx.Shards, tx.durable = tx.own[:], durable
 	defer tx.end()
 	err := command(tx)
-	return tx.ended(tx.Commit(), err, tx.Shards[0]), err
+	return tx.ended(tx.Append(), err, tx.Shards[0]), err
 }
 
 var txs = sync.Pool{New: func() any { return new(Tx) }}
@@ -74,7 +74,7 @@ func RunAll(durable bool, command func(tx *Tx) error, shards ...*Shard) (*journa
 	tx.Shards, tx.durable = shards, journal.EagerIf(durable)
 	defer tx.end()
 	err := command(tx)
-	return tx.ended(tx.Commit(), err, last), err
+	return tx.ended(tx.Append(), err, last), err
 }
 
 // ended notes that the command has not panicked, and returns the commit that its answer depends
@@ -135,9 +135,10 @@ func (sh *Shard) AwaitCatalog() {
 // DependOn sets the commit that the answer waits for if the command changes nothing.
 func (tx *Tx) DependOn(c *journal.Commit) { tx.dependsOn = c }
 
-// Commit appends the changes of the command so far, as one atomic unit, and calls Committed of
-// the changed objects. It returns nil if nothing was changed.
-func (tx *Tx) Commit() *journal.Commit {
+// Append appends the changes of the command so far to the journal, as one atomic unit, and calls
+// Committed of the changed objects. They are durable when the commit that it returns is, which
+// it does not wait for; nil: nothing was changed.
+func (tx *Tx) Append() *journal.Commit {
 	changes, changed := make([]journal.Change, 0, 1), make([]*Shard, 0, 1) // most commands are of one shard
 	changes, changed = slices.Grow(changes, len(tx.Shards)), slices.Grow(changed, len(tx.Shards))
 	for _, sh := range tx.Shards {
@@ -158,23 +159,23 @@ func (tx *Tx) Commit() *journal.Commit {
 	return c
 }
 
-// Yield commits, releases the locks, runs f, and takes the locks again: the state may have
-// changed in between.
+// Yield appends the changes, releases the locks, runs f, and takes the locks again: the state may
+// have changed in between.
 func (tx *Tx) Yield(f func()) {
 	tx.relock(nil, f)
 }
 
-// Widen commits, releases the locks and takes those of shards, which are in the order of
-// their ids: the state may have changed in between.
+// Widen appends the changes, releases the locks and takes those of shards, which are in the order
+// of their ids: the state may have changed in between.
 func (tx *Tx) Widen(shards []*Shard) { tx.relock(shards, nil) }
 
 // WidenAfter is Widen that runs f while it has no lock.
 func (tx *Tx) WidenAfter(shards []*Shard, f func()) { tx.relock(shards, f) }
 
-// Narrow commits and releases all locks except those of keep, which stay locked throughout. The
-// events of the released shards are emitted after those of keep.
+// Narrow appends the changes and releases all locks except those of keep, which stay locked
+// throughout. The events of the released shards are emitted after those of keep.
 func (tx *Tx) Narrow(keep []*Shard) {
-	tx.Commit()
+	tx.Append()
 	all := tx.Shards
 	tx.Shards = keep
 	for _, sh := range all {
@@ -186,7 +187,7 @@ func (tx *Tx) Narrow(keep []*Shard) {
 }
 
 func (tx *Tx) relock(shards []*Shard, between func()) {
-	tx.Commit()
+	tx.Append()
 	if shards == nil {
 		shards = tx.Shards
 	}
@@ -281,10 +282,11 @@ func lockAll(shards []*Shard) {
 	}
 }
 
-// Commit appends the changes of the command to the journal and handles their consequences: it
-// serves waiting receivers, notifies the consumer, sets timers. The commit is nil if the
+// Append is Tx.Append of one shard: it appends the changes of the command to the journal and
+// handles their consequences: it serves waiting receivers, notifies the consumer, sets timers.
+// It waits for no sync: with durable one begins now, else within 10 ms. The commit is nil if the
 // command changed nothing.
-func (sh *Shard) Commit(durable bool) *journal.Commit {
+func (sh *Shard) Append(durable bool) *journal.Commit {
 	if sh.Unchanged() {
 		return nil
 	}
@@ -294,18 +296,18 @@ func (sh *Shard) Commit(durable bool) *journal.Commit {
 	return c
 }
 
-// CommitIfLarge commits the changes of the command so far if they exceed mutation.StepBytes:
-// for commands over many queues.
-func (sh *Shard) CommitIfLarge() {
+// AppendIfLarge appends the changes of the command so far if they exceed mutation.StepBytes: for
+// commands over many queues.
+func (sh *Shard) AppendIfLarge() {
 	if sh.Batch.Size()+sh.finishBytes() > mutation.StepBytes {
-		sh.Commit(false)
+		sh.Append(false)
 	}
 }
 
-// CommitPartial appends the changes of the command so far, so that the store can show them; the
-// command continues, with its objects still dirty. Commit handles the consequences of the
+// AppendPartial appends the changes of the command so far, so that the store can show them; the
+// command continues, with its objects still dirty. Append handles the consequences of the
 // changes.
-func (sh *Shard) CommitPartial(durable bool) {
+func (sh *Shard) AppendPartial(durable bool) {
 	if sh.Unchanged() {
 		return
 	}
@@ -338,7 +340,7 @@ func (sh *Shard) afterCommit() {
 // once per object.
 func (sh *Shard) MarkDirty(t Dirty) { sh.dirty = append(sh.dirty, t) }
 
-// Unchanged reports that the current command has nothing to commit.
+// Unchanged reports that the current command has nothing to append.
 func (sh *Shard) Unchanged() bool { return sh.Batch.Len() == 0 && len(sh.dirty) == 0 }
 
 // pending is what the current command has changed in the shard.
@@ -362,7 +364,7 @@ func (sh *Shard) finish(commit uint64, b *mutation.Batch) {
 }
 
 // ClearDirty ends the changes of all dirty objects without their Committed, after
-// CommitPartial.
+// AppendPartial.
 func (sh *Shard) ClearDirty() {
 	for _, t := range sh.dirty {
 		t.Clean()

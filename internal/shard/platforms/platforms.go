@@ -146,7 +146,7 @@ func (sh *Shard) change(ctx context.Context, f func() error) error {
 	return sh.RunDurable(func(tx *kernel.Tx) error {
 		sh.visible()
 		err := f()
-		if c := tx.Commit(); c != nil {
+		if c := tx.Append(); c != nil {
 			sh.written = c
 		}
 		tx.DependOn(sh.written)

@@ -76,7 +76,7 @@ func (r *splittingReader) Flush() error {
 	sh := (*Shard)(r)
 	if sh.Batch.Len() > 0 {
 		sh.Touch(sh.running)
-		sh.CommitPartial(false)
+		sh.AppendPartial(false)
 	}
 	sh.FlushAppended()
 	return nil

@@ -76,7 +76,7 @@ func (e *Queues) measure(a arn.ARN) (g QueueGauges, dependsOn *journal.Commit, e
 		}
 		now := sh.Now()
 		g.Counts, g.Created = sh.Counts(qs, now), time.UnixMilli(qs.Record.Created)
-		tx.Commit()
+		tx.Append()
 		groups := qs.Machine.Groups(now)
 		g.GroupsInFlight, g.NoisyGroups, g.Quiet = groups.InFlight, len(groups.Noisy), groups.Quiet
 		g.OldestAge = sh.oldestAge(qs, now, nil)

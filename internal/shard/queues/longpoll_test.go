@@ -311,7 +311,7 @@ func TestLongPollCancelledWhenServed(t *testing.T) {
 					qs := shardtest.QueueIn(sh, shardtest.QueueARN("q"))
 					now := sh.Now()
 					sh.Accept(qs, now, queue.Arrival{Record: shardtest.NewMessage(1, "a").AppendRecord(nil), Sent: now})
-					sh.Commit(true)
+					sh.Append(true)
 					leased = qs.Machine.Counts(now).InFlight
 				})
 				synctest.Wait()

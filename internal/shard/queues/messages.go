@@ -237,7 +237,7 @@ func (sh *Shard) Receive(qs *Queue, limit int, visibility time.Duration, attempt
 		r, err := sh.doUntouched(qs, now, queue.Receive{Max: limit, Visibility: visibility.Milliseconds(), Epoch: sh.Meta.Epoch, Attempt: attempt})
 		if sh.Batch.Len() > 0 {
 			sh.Touch(qs)
-			sh.CommitPartial(fifo)
+			sh.AppendPartial(fifo)
 			sh.ClearDirty()
 			sh.rearm(qs, now)
 		}

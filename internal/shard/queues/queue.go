@@ -146,7 +146,7 @@ func (l lifecycle) Resume() {
 		}
 		if !qs.Machine.Empty() || qs.Machine.NextTimer(sh.Now()) != 0 {
 			sh.Touch(qs)
-			sh.CommitIfLarge()
+			sh.AppendIfLarge()
 		}
 	}
 }
@@ -176,7 +176,7 @@ func (l lifecycle) Tick(now int64) {
 		sh.sweep(qs, now)
 		_, _ = sh.Do(qs, now, queue.Recount{})
 		_, _ = sh.Do(qs, now, queue.Expire{})
-		sh.Commit(false)
+		sh.Append(false)
 	}
 }
 

@@ -150,5 +150,5 @@ func (sh *Shard) shorten(s *fifoState, cutoff int64) {
 		sh.module.Fatal(err)
 	}
 	sh.Batch.DeleteRange(span.Lower, from)
-	sh.Commit(false)
+	sh.Append(false)
 }

@@ -225,7 +225,7 @@ func (sh *Shard) publishInOneCommit(tx *kernel.Tx, fs []fanout) (c *journal.Comm
 			}
 		}
 		sh.deferFanout(fs, p)
-		return tx.Commit(), p.publications
+		return tx.Append(), p.publications
 	}
 	generation := sh.Generation.Load()
 	alone := tx.Shards
@@ -273,7 +273,7 @@ func (sh *Shard) publishImmediate(tx *kernel.Tx, fs []fanout, p plan, generation
 	w.emit()
 	w.release(fs)
 	sh.deferFanout(fs, p)
-	c = tx.Commit()
+	c = tx.Append()
 	sh.module.Finished.AddImmediate(len(p.deliveries), p.made, now)
 	return c, len(fs)
 }

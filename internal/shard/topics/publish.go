@@ -264,7 +264,7 @@ func (sh *Shard) publishInSteps(tx *kernel.Tx, fs []fanout) (c *journal.Commit, 
 		sh.Batch.Set(fanoutKey(sh.ID, n), f.Encode())
 		sh.reached[n] = f.reached
 	}
-	return tx.Commit(), !more, nil
+	return tx.Append(), !more, nil
 }
 
 // enqueueFor puts the message into the backlog of one subscription and returns the size of its

@@ -229,13 +229,13 @@ func (sh *Shard) stepReplay(part *archivePart) {
 	if part.over {
 		sh.dropReplay(r.incarnation)
 		sh.Topics.EndReplay(sub, topic.ReplayCompleted, sh.fifoState(sub.Topic()).next, &sh.Batch)
-		sh.CatalogChanged(sh.Commit(true)) // the subscription gets new publications again
+		sh.CatalogChanged(sh.Append(true)) // the subscription gets new publications again
 		return
 	}
 	sh.Batch.Set(replayKey(sh.ID, r.incarnation), r.next.appendTo(nil))
 	begins := sub.Progress().Status == topic.ReplayPending
 	sh.Topics.ContinueReplay(sub, &sh.Batch)
-	if g := sh.Commit(begins); begins {
+	if g := sh.Append(begins); begins {
 		sh.LastCatalogCommit = g
 	}
 	sh.enqueueReplay(r)

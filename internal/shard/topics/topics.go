@@ -112,7 +112,7 @@ func (sh *Shard) removeExpired() {
 	for _, sub := range gone {
 		sh.dropSubscription(layout.Incarnation(sub.Incarnation))
 	}
-	sh.CatalogChanged(sh.Commit(true))
+	sh.CatalogChanged(sh.Append(true))
 }
 
 // DeleteTopic removes a topic, its subscriptions and their backlogs, at a cost that does not

@@ -188,7 +188,7 @@ func TestMoveTaskInTransit(t *testing.T) {
 				sh.View(func() {
 					sh.AddMove(tk)
 					sh.WriteMove(tk)
-					sh.Commit(true)
+					sh.Append(true)
 				})
 				qs, leases := sh.NextStep(tk)
 				if len(leases) != 3 {

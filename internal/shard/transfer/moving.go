@@ -130,7 +130,7 @@ func (sh *Shard) leaseStep(t *runningMove) (qs *queues.Queue, leases []queue.Lea
 func (sh *Shard) leaseForMove(qs *queues.Queue, now int64, n int) ([]queue.Lease, error) {
 	for {
 		r, err := sh.Do(qs, now, queue.Receive{Max: n, Epoch: sh.Meta.Epoch, Task: true})
-		sh.Commit(false)
+		sh.Append(false)
 		if err != nil || len(r.Leases) > 0 || !sh.Available(qs, now) {
 			return r.Leases, err
 		}
@@ -282,7 +282,7 @@ func (sh *Shard) finishMove(t *runningMove, status MoveStatus, reason string) {
 	t.stop()
 	t.Status, t.Reason = status, reason
 	sh.writeMove(t)
-	sh.Commit(true)
+	sh.Append(true)
 }
 
 // resumeMoves continues the tasks that were running when the last process ended. It returns
@@ -299,9 +299,9 @@ func (sh *Shard) resumeMoves() {
 				sh.Touch(qs)
 			}
 		}
-		sh.CommitIfLarge()
+		sh.AppendIfLarge()
 	}
-	sh.Commit(false)
+	sh.Append(false)
 	var earlier []*runningMove
 	for a := range sh.moves {
 		if t := sh.activeMove(a); t != nil {

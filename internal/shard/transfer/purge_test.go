@@ -45,7 +45,7 @@ func TestPurgeInTransfer(t *testing.T) {
 				to.Accept(shardtest.QueueIn(to, shardtest.QueueARN("q")), now, shardtest.Arrival("m0", now))
 				to.TakenIn(id)
 				to.Batch.Set(id.Key(to.ID), []byte{0, 0, 0, 2})
-				to.Commit(true)
+				to.Append(true)
 			})
 		}
 		purge()

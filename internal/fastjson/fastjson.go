@@ -1,4 +1,4 @@
-// Package fastjson reads and writes the JSON of hand-tuned codecs. The Scanner
+// Package fastjson reads JSON for decoders by hand, and writes texts and numbers of JSON. The Scanner
 // knows only the usual: it fails on anything else, so that its user can turn
 // to a complete decoder, which also finds the right words for what is wrong.
 package fastjson

@@ -176,22 +176,3 @@ func scanRecord(s *fastjson.Scanner, buffer []byte) (data, rest []byte) {
 	}
 	return data, buffer
 }
-
-// AppendJSON implements awsjson.FastEncoder.
-func (out *PutRecordBatchOutput) AppendJSON(dst []byte) []byte {
-	dst = fmt.Appendf(dst, `{"FailedPutCount":%d,"Encrypted":%t,"RequestResponses":[`, out.FailedPutCount, out.Encrypted)
-	for i := range out.RequestResponses {
-		e := &out.RequestResponses[i]
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		if e.ErrorCode != "" {
-			dst = fastjson.AppendString(append(dst, `{"ErrorCode":`...), e.ErrorCode)
-			dst = fastjson.AppendString(append(dst, `,"ErrorMessage":`...), e.ErrorMessage)
-		} else {
-			dst = fastjson.AppendString(append(dst, `{"RecordId":`...), e.RecordId)
-		}
-		dst = append(dst, '}')
-	}
-	return append(dst, `]}`...)
-}

@@ -29,12 +29,6 @@ type FastDecoder interface {
 // body must stay as it is while the input is in use, and nothing may keep these longer.
 type InPlace interface{ InPlace() }
 
-// FastEncoder is an output with an encoder of its own, which appends what the
-// generic encoder would.
-type FastEncoder interface {
-	AppendJSON(dst []byte) []byte
-}
-
 // Decode reads body into the struct that in points to, which is empty before.
 // An empty body is an empty object. Errors are fault.MalformedInput. Nothing in
 // the struct aliases body, unless it is InPlace.
@@ -133,14 +127,6 @@ func token(got string) string {
 // nil, and empty strings, are left out. Maps are written in the order of their
 // keys.
 func Append(dst []byte, out any) []byte {
-	if fast, ok := out.(FastEncoder); ok {
-		return fast.AppendJSON(dst)
-	}
-	return AppendGeneric(dst, out)
-}
-
-// AppendGeneric is Append without hand-tuned encoders.
-func AppendGeneric(dst []byte, out any) []byte {
 	v := reflect.ValueOf(out).Elem()
 	return encoder{}.appendStruct(dst, shape.Of(v.Type()), v)
 }

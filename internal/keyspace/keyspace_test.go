@@ -244,6 +244,25 @@ func TestTable(t *testing.T) {
 	}
 }
 
+// Each module of the table is called as its directory is, where a reader looks for it.
+func TestModulesAreDirectories(t *testing.T) {
+	found := map[Module]bool{}
+	for _, dir := range []string{"..", "../shard", "../monitor"} {
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			found[Module(e.Name())] = found[Module(e.Name())] || e.IsDir()
+		}
+	}
+	for _, k := range Table {
+		if !found[k.Module] {
+			t.Errorf("the module of \"%s\", %s, is no directory", k.Name, k.Module)
+		}
+	}
+}
+
 func TestPrefix(t *testing.T) {
 	for prefix, upper := range map[string]string{"a": "b", "a\xff": "b", "\x00\x01M": "\x00\x01N"} {
 		if s := Prefix([]byte(prefix)); string(s.Lower) != prefix || string(s.Upper) != upper {

@@ -2,31 +2,32 @@ package keyspace
 
 import "strconv"
 
-// Module names the module that writes a kind of record and reads it back.
+// Module names the module that writes a kind of record and reads it back, as its directory below
+// internal, internal/shard or internal/monitor is called.
 type Module string
 
 // The modules.
 const (
-	ModuleJournal   Module = "journal"
-	ModuleQueues    Module = "queues"
-	ModuleTransfers Module = "transfers"
-	ModuleTopics    Module = "topics"
-	ModuleBacklogs  Module = "backlogs"
-	ModuleDirect    Module = "direct"
-	ModuleFunctions Module = "functions"
-	ModuleSigning   Module = "signing"
-	ModuleMetrics   Module = "metrics"
-	ModuleAlarms    Module = "alarms"
-	ModuleLogs      Module = "logs"
-	ModuleIdentity  Module = "identity"
-	ModuleKeys      Module = "keys"
-	ModulePlatforms Module = "platforms"
-	ModuleSMS       Module = "sms"
-	ModuleCluster   Module = "cluster"
-	ModuleFirehose  Module = "deliverystreams"
-	ModuleJobs      Module = "jobs"
-	ModuleSources   Module = "sources"
-	ModuleStacks    Module = "stacks"
+	ModuleJournal         Module = "journal"
+	ModuleQueues          Module = "queues"
+	ModuleTransfer        Module = "transfer"
+	ModuleTopics          Module = "topics"
+	ModuleBacklog         Module = "backlog"
+	ModuleDirect          Module = "direct"
+	ModuleFunctions       Module = "functions"
+	ModuleSigning         Module = "signing"
+	ModuleMetrics         Module = "metrics"
+	ModuleAlarms          Module = "alarms"
+	ModuleLogs            Module = "logs"
+	ModuleIdentity        Module = "identity"
+	ModuleKeys            Module = "keys"
+	ModulePlatforms       Module = "platforms"
+	ModuleTexts           Module = "texts"
+	ModuleCluster         Module = "cluster"
+	ModuleDeliveryStreams Module = "deliverystreams"
+	ModuleJobs            Module = "jobs"
+	ModuleSources         Module = "sources"
+	ModuleStacks          Module = "stacks"
 )
 
 // Part is a part of a key: a fixed byte, a number or an id of Size bytes, or a text
@@ -260,7 +261,7 @@ var Table = [...]Kind{
 	KindDueSecond:     {"messages due in a second", ModuleQueues, ofQueue(tag(DueSeconds), number("second")), "count, 8 bytes; of the second -1: a recount is under way"},
 	KindLease:         {"lease", ModuleQueues, ofQueue(tag(Leases), number(PartSequence)), stateForm},
 	KindMessage:       {"message", ModuleQueues, ofQueue(tag(Messages), number("lane"), number(PartSequence)), messageForm},
-	KindHistory:       {"history of attempts", ModuleBacklogs, ofQueue(tag(Histories), number(PartSequence)), "version 1 to 3, signature, cause, attempts; of a function's event version 1, JSON"},
+	KindHistory:       {"history of attempts", ModuleBacklog, ofQueue(tag(Histories), number(PartSequence)), "version 1 to 3, signature, cause, attempts; of a function's event version 1, JSON"},
 	KindReturnedGroup: {"group of a FIFO queue whose first message came back", ModuleQueues, ofQueue(tag(ReturnedGroups), number("due"), number("turn")), "16 bytes: lane, sequence"},
 	KindListedGroup:   {"group that gives something", ModuleQueues, ofQueue(tag(ListedGroups), number(PartSequence)), "17 bytes: lane, time, whether returned"},
 	KindDueTime:       {"due time of a scheduled message", ModuleQueues, ofQueue(tag(DueTimes), number(PartSequence)), "time, 8 bytes"},
@@ -290,8 +291,8 @@ var Table = [...]Kind{
 	KindSubscription: {"subscription", ModuleTopics, append(slashed(sharded(tag(Subscriptions))...), zeroed(PartName), text(PartID)), versioned},
 	KindTopic:        {"topic", ModuleTopics, append(slashed(sharded(tag(Topics))...), text(PartName)), versioned},
 	KindDuplicate:    {"deduplication id that was accepted in a minute", ModuleQueues, sharded(tag(Duplicates), number("minute"), number(PartIncarnation), id(PartID, 16)), "32 bytes: time, sequence, message id"},
-	KindMoveTask:     {"move task", ModuleTransfers, append(named(MoveTasks), zeroed(PartName), number(PartCount)), versioned},
-	KindTransfer:     {"mark of a message that was taken in", ModuleTransfers, sharded(tag(Transfers), id(PartSourceShard, 2), number(PartSource), number(PartSourceSequence)), "lane at the source, 8 bytes"},
+	KindMoveTask:     {"move task", ModuleTransfer, append(named(MoveTasks), zeroed(PartName), number(PartCount)), versioned},
+	KindTransfer:     {"mark of a message that was taken in", ModuleTransfer, sharded(tag(Transfers), id(PartSourceShard, 2), number(PartSource), number(PartSourceSequence)), "lane at the source, 8 bytes"},
 	KindSigningKey:   {"key that envelopes are signed with; in shard 0", ModuleSigning, sharded(tag(SigningKeys), id(PartSigningKey, 16)), "version, number; private key in PKCS #1, certificate in DER"},
 
 	KindCode: {"piece of a function's zip", ModuleFunctions, key(tag(CodeSpace), id(PartShard, 2), number(PartUpload), id("piece", 4)), "64 KiB at most"},
@@ -318,10 +319,10 @@ var Table = [...]Kind{
 
 	KindFence: {"how far a cell's replica has come in its log", ModuleCluster, key(tag(ClusterSpace), tag(ClusterFences), id("cell", 2)), "version 1, epoch, number, position in the log: 25 bytes; owner"},
 
-	KindFirehoseBatch:   {"batch of a delivery stream that is being delivered", ModuleFirehose, firehose(FirehoseBatches, number(PartStream)), versioned},
-	KindFirehoseChunk:   {"chunk of a delivery stream's records", ModuleFirehose, firehose(FirehoseChunks, number(PartStream), number(PartSequence)), "time of arrival, records, bytes: 16 bytes"},
-	KindFirehoseRecords: {"records of a chunk", ModuleFirehose, firehose(FirehoseRecords, number(PartStream), number(PartSequence)), "sealed: length and flag, data"},
-	KindDeliveryStream:  {"delivery stream", ModuleFirehose, firehose(DeliveryStreams, zeroed(PartAccount), zeroed(PartRegion), text(PartName)), "version 1, JSON; its access key sealed"},
+	KindFirehoseBatch:   {"batch of a delivery stream that is being delivered", ModuleDeliveryStreams, firehose(FirehoseBatches, number(PartStream)), versioned},
+	KindFirehoseChunk:   {"chunk of a delivery stream's records", ModuleDeliveryStreams, firehose(FirehoseChunks, number(PartStream), number(PartSequence)), "time of arrival, records, bytes: 16 bytes"},
+	KindFirehoseRecords: {"records of a chunk", ModuleDeliveryStreams, firehose(FirehoseRecords, number(PartStream), number(PartSequence)), "sealed: length and flag, data"},
+	KindDeliveryStream:  {"delivery stream", ModuleDeliveryStreams, firehose(DeliveryStreams, zeroed(PartAccount), zeroed(PartRegion), text(PartName)), "version 1, JSON; its access key sealed"},
 	KindIdentity:        {"user, group, role, policy, identity provider, instance profile or alias", ModuleIdentity, identity(IdentityEntities, zeroed(PartAccount), id(PartKind, 1), text(PartName)), versioned},
 	KindAccessKey:       {"access key of a user, its secret sealed", ModuleIdentity, identity(IdentityKeys, zeroed(PartAccount), text(PartName)), versioned},
 	KindTokenKey:        {"key of session tokens", ModuleIdentity, identity(IdentityTokens), "whether it is sealed, 1 byte; 32 bytes, or these sealed"},
@@ -348,10 +349,10 @@ var Table = [...]Kind{
 	KindStack:         {"stack", ModuleStacks, ofStack(StackRecords), sealedJSON},
 	KindStackTemplate: {"template of a stack", ModuleStacks, ofStack(StackTemplates, number("number")), sealedJSON},
 
-	KindSMSAttributes:  {"an account's settings of text messages", ModuleSMS, ofSMS(SMSAttributes), versioned},
-	KindSMSConsent:     {"phone number that has opted out, or in again", ModuleSMS, ofSMS(SMSConsents, text(PartNumber)), versioned},
-	KindSMSDestination: {"phone number of the sandbox", ModuleSMS, ofSMS(SMSDestinations, text(PartNumber)), versioned},
-	KindSMSSpending:    {"what an account has spent on text messages in a month", ModuleSMS, ofSMS(SMSSpending), versioned},
+	KindSMSAttributes:  {"an account's settings of text messages", ModuleTexts, ofSMS(SMSAttributes), versioned},
+	KindSMSConsent:     {"phone number that has opted out, or in again", ModuleTexts, ofSMS(SMSConsents, text(PartNumber)), versioned},
+	KindSMSDestination: {"phone number of the sandbox", ModuleTexts, ofSMS(SMSDestinations, text(PartNumber)), versioned},
+	KindSMSSpending:    {"what an account has spent on text messages in a month", ModuleTexts, ofSMS(SMSSpending), versioned},
 
 	KindSource: {"source that posts come in by", ModuleSources, key(tag(SourceSpace), tag(SourceRecords), text(PartName)), "version 1, JSON; its secrets sealed"},
 }

@@ -88,7 +88,7 @@ func check(k *keyspace.Key, key, value []byte) (err error) {
 			err = identity.CheckRecord(k.ID, value)
 		case keyspace.ModulePlatforms:
 			err = platforms.CheckRecord(k.ID, value)
-		case keyspace.ModuleSMS:
+		case keyspace.ModuleTexts:
 			err = texts.CheckRecord(k.ID, value)
 		case keyspace.ModuleJobs:
 			err = jobs.CheckRecord(value)
@@ -98,7 +98,7 @@ func check(k *keyspace.Key, key, value []byte) (err error) {
 			err = stacks.CheckRecord(k.ID, value)
 		case keyspace.ModuleLogs:
 			err = logs.CheckRecord(k.ID, value)
-		case keyspace.ModuleFirehose:
+		case keyspace.ModuleDeliveryStreams:
 			err = deliverystreams.CheckRecord(k.ID, value)
 		default:
 			err = shard.CheckRecord(k.ID, value)

@@ -263,7 +263,7 @@ var Table = [...]Kind{
 	KindMessage:       {"message", ModuleQueues, ofQueue(tag(Messages), number("lane"), number(PartSequence)), messageForm},
 	KindHistory:       {"history of attempts", ModuleBacklog, ofQueue(tag(Histories), number(PartSequence)), "version 1 to 3, signature, cause, attempts; of a function's event version 1, JSON"},
 	KindReturnedGroup: {"group of a FIFO queue whose first message came back", ModuleQueues, ofQueue(tag(ReturnedGroups), number("due"), number("turn")), "16 bytes: lane, sequence"},
-	KindListedGroup:   {"group that gives something", ModuleQueues, ofQueue(tag(ListedGroups), number(PartSequence)), "17 bytes: lane, time, whether returned"},
+	KindListedGroup:   {"group that can be received from", ModuleQueues, ofQueue(tag(ListedGroups), number(PartSequence)), "17 bytes: lane, time, whether returned"},
 	KindDueTime:       {"due time of a scheduled message", ModuleQueues, ofQueue(tag(DueTimes), number(PartSequence)), "time, 8 bytes"},
 	KindTenant:        {"what a tenant of a fair queue has waiting", ModuleQueues, ofQueue(tag(Tenants), number("lane")), "2 uvarints: messages, scheduled"},
 
@@ -335,11 +335,11 @@ var Table = [...]Kind{
 	KindStored:   {"how far what was stored in clear has been sealed", ModuleKeys, ofKeys(KeyStored), inJSON},
 	KindSealing:  {"keys that seal what is on disk, wrapped with the root key", ModuleKeys, ofKeys(KeySealing), inJSON},
 
-	KindMetricClosed: {"minutes in which a resource reported the same", ModuleMetrics, metric(MetricClosed, zeroed(PartAccount), zeroed(PartRegion), zeroed("namespace"), zeroed("dimensions"), id("first minute", 4)), "last minute, 4 bytes; sample"},
+	KindMetricClosed: {"steady sample that has ended", ModuleMetrics, metric(MetricClosed, zeroed(PartAccount), zeroed(PartRegion), zeroed("namespace"), zeroed("dimensions"), id("first minute", 4)), "last minute, 4 bytes; sample"},
 	KindMetricFloor:  {"minute before which points are in the next resolution", ModuleMetrics, metric(MetricFloors, id("resolution", 1)), "minute, 4 bytes"},
 	KindMetricSecond: {"point of a second", ModuleMetrics, metric(MetricSeconds, id("half hour", 4), id("series", 16), id("second", 4)), setForm},
 	KindMetricLatest: {"latest write of metrics", ModuleMetrics, metric(MetricLatest), "12 bytes: minute, latest minute written, milliseconds; of old 8"},
-	KindMetricOpen:   {"what a resource tells each minute now", ModuleMetrics, metric(MetricOpen, zeroed(PartAccount), zeroed(PartRegion), zeroed("namespace"), zeroed("dimensions")), "first minute, 4 bytes; sample"},
+	KindMetricOpen:   {"steady sample that still stands", ModuleMetrics, metric(MetricOpen, zeroed(PartAccount), zeroed(PartRegion), zeroed("namespace"), zeroed("dimensions")), "first minute, 4 bytes; sample"},
 	KindMetricPoint:  {"point of a metric", ModuleMetrics, metric(MetricPoints, id("resolution", 1), id("bucket", 4), id("series", 16), id("minute", 4)), setForm},
 	KindMetricSeries: {"series of a metric", ModuleMetrics, metric(MetricSeries, zeroed(PartAccount), zeroed(PartRegion), zeroed("namespace"), zeroed(PartName), zeroed("dimensions"), text("unit")), "minute it was last seen in, 4 bytes"},
 

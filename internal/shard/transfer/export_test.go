@@ -10,22 +10,22 @@ import (
 const ReasonNoQueue = reasonNoQueue
 
 type (
-	RunningMove = runningMove
+	RunningTask = runningTask
 	TransferID  = transferID
 )
 
-func (sh *Shard) AddMove(t *RunningMove)              { sh.addMove(t) }
-func (sh *Shard) WriteMove(t *RunningMove)            { sh.writeMove(t) }
-func (sh *Shard) WorkOn(t *RunningMove)               { sh.workOn(t) }
-func (sh *Shard) RetryMove(t *RunningMove, now int64) { sh.retryMove(t, now) }
+func (sh *Shard) AddTask(t *RunningTask)              { sh.addTask(t) }
+func (sh *Shard) WriteTask(t *RunningTask)            { sh.writeTask(t) }
+func (sh *Shard) WorkOn(t *RunningTask)               { sh.workOn(t) }
+func (sh *Shard) RetryTask(t *RunningTask, now int64) { sh.retryTask(t, now) }
 
-func (sh *Shard) NextStep(t *RunningMove) (*queues.Queue, []queue.Lease) { return sh.nextStep(t) }
+func (sh *Shard) NextStep(t *RunningTask) (*queues.Queue, []queue.Lease) { return sh.nextStep(t) }
 
 func (sh *Shard) LeaseForMove(qs *queues.Queue, now int64, n int) ([]queue.Lease, error) {
 	return sh.leaseForMove(qs, now, n)
 }
 
-func (e *Transfers) MoveOne(sh *Shard, t *RunningMove, qs *queues.Queue, l queue.Lease) (*journal.Commit, error) {
+func (e *Transfers) MoveOne(sh *Shard, t *RunningTask, qs *queues.Queue, l queue.Lease) (*journal.Commit, error) {
 	return e.moveOne(sh, t, qs, l)
 }
 

@@ -84,8 +84,8 @@ type MoveRecord struct {
 
 const moveRecordVersion = 1
 
-// runningMove is a task with its state in memory, guarded by the shard's lock.
-type runningMove struct {
+// runningTask is a task with its state in memory, guarded by the shard's lock.
+type runningTask struct {
 	MoveRecord
 	Number  uint64 // grows with each task of the queue
 	From    arn.ARN
@@ -97,28 +97,28 @@ type runningMove struct {
 	Tries   int // since a message was last moved
 }
 
-func movePrefix(shard uint16) []byte { return keyspace.Shard(shard, keyspace.MoveTasks) }
+func taskPrefix(shard uint16) []byte { return keyspace.Shard(shard, keyspace.MoveTasks) }
 
-// movesOf is the prefix of the keys of a queue's tasks.
-func movesOf(shard uint16, a arn.ARN) []byte {
-	key := append(append(movePrefix(shard), a.Account...), 0)
+// tasksOf is the prefix of the keys of a queue's tasks.
+func tasksOf(shard uint16, a arn.ARN) []byte {
+	key := append(append(taskPrefix(shard), a.Account...), 0)
 	key = append(append(key, a.Region...), 0)
 	return append(append(key, a.Resource...), 0)
 }
 
-func (sh *Shard) moveKey(t *runningMove) []byte {
-	return binary.BigEndian.AppendUint64(movesOf(sh.ID, t.From), t.Number)
+func (sh *Shard) taskKey(t *runningTask) []byte {
+	return binary.BigEndian.AppendUint64(tasksOf(sh.ID, t.From), t.Number)
 }
 
-// writeMove adds a task's record to the batch of the command.
-func (sh *Shard) writeMove(t *runningMove) {
-	sh.Batch.Set(sh.moveKey(t), keyspace.EncodeJSON(moveRecordVersion, &t.MoveRecord))
+// writeTask adds a task's record to the batch of the command.
+func (sh *Shard) writeTask(t *runningTask) {
+	sh.Batch.Set(sh.taskKey(t), keyspace.EncodeJSON(moveRecordVersion, &t.MoveRecord))
 }
 
-// loadMoves reads the tasks of the shard's queues.
-func (sh *Shard) loadMoves() error {
-	return store.EachOf(sh.module.Store, keyspace.KindMoveTask, keyspace.Prefix(movePrefix(sh.ID)), func(k *keyspace.Key, value []byte) (err error) {
-		t := &runningMove{}
+// loadTasks reads the tasks of the shard's queues.
+func (sh *Shard) loadTasks() error {
+	return store.EachOf(sh.module.Store, keyspace.KindMoveTask, keyspace.Prefix(taskPrefix(sh.ID)), func(k *keyspace.Key, value []byte) (err error) {
+		t := &runningTask{}
 		t.Number, _ = k.Number(keyspace.PartCount)
 		account, region, name := k.Named()
 		t.From = arn.Queue(region, account, name)
@@ -130,22 +130,22 @@ func (sh *Shard) loadMoves() error {
 				return err
 			}
 		}
-		sh.addMove(t)
+		sh.addTask(t)
 		return nil
 	})
 }
 
-// addMove adds a task to those of its queue.
-func (sh *Shard) addMove(t *runningMove) {
-	if sh.moves == nil {
-		sh.moves = map[arn.ARN][]*runningMove{}
+// addTask adds a task to those of its queue.
+func (sh *Shard) addTask(t *runningTask) {
+	if sh.tasks == nil {
+		sh.tasks = map[arn.ARN][]*runningTask{}
 	}
-	sh.moves[t.From] = append(sh.moves[t.From], t)
+	sh.tasks[t.From] = append(sh.tasks[t.From], t)
 }
 
-// activeMove is the running or cancelling task of a queue; nil: there is none.
-func (sh *Shard) activeMove(a arn.ARN) *runningMove {
-	tasks := sh.moves[a]
+// activeTask is the running or cancelling task of a queue; nil: there is none.
+func (sh *Shard) activeTask(a arn.ARN) *runningTask {
+	tasks := sh.tasks[a]
 	if len(tasks) == 0 {
 		return nil
 	}
@@ -159,7 +159,7 @@ func (sh *Shard) activeMove(a arn.ARN) *runningMove {
 // StartMoveTask begins to move the messages that are visible in a dead-letter queue, in their
 // order. Errors: ResourceNotFound, InvalidParameter.
 func (e *Transfers) StartMoveTask(ctx context.Context, spec MoveTaskSpec) error {
-	if err := e.checkMove(ctx, spec); err != nil {
+	if err := e.checkTask(ctx, spec); err != nil {
 		return err
 	}
 	return e.WithCatalog(ctx, spec.Source, func(sh *Shard) error {
@@ -167,25 +167,25 @@ func (e *Transfers) StartMoveTask(ctx context.Context, spec MoveTaskSpec) error 
 		switch {
 		case err != nil:
 			return moveResource(err, "SourceArn")
-		case sh.activeMove(spec.Source) != nil:
+		case sh.activeTask(spec.Source) != nil:
 			return ErrMoveRunning
 		case e.Full():
 			return kernel.ErrFull
 		}
 		now := sh.Now()
-		t := &runningMove{From: spec.Source, To: spec.Destination, Number: 1, MoveRecord: MoveRecord{
+		t := &runningTask{From: spec.Source, To: spec.Destination, Number: 1, MoveRecord: MoveRecord{
 			ID: spec.ID, Destination: spec.Destination.String(), Rate: spec.Rate, Status: MoveRunning,
 			Started: now, PacedAt: now, By: spec.By.WithoutKey(), ToMove: sh.Counts(qs, now).Visible,
 		}}
-		if tasks := sh.moves[spec.Source]; len(tasks) > 0 {
+		if tasks := sh.tasks[spec.Source]; len(tasks) > 0 {
 			t.Number = tasks[len(tasks)-1].Number + 1
 			if len(tasks) == MoveTasksKept {
-				sh.Batch.Delete(sh.moveKey(tasks[0]))
-				sh.moves[spec.Source] = slices.Delete(tasks, 0, 1)
+				sh.Batch.Delete(sh.taskKey(tasks[0]))
+				sh.tasks[spec.Source] = slices.Delete(tasks, 0, 1)
 			}
 		}
-		sh.addMove(t)
-		sh.writeMove(t)
+		sh.addTask(t)
+		sh.writeTask(t)
 		sh.workOn(t)
 		return nil
 	})
@@ -199,8 +199,8 @@ func moveResource(err error, parameter string) error {
 	return err
 }
 
-// checkMove checks the rules that involve other queues than the source.
-func (e *Transfers) checkMove(ctx context.Context, spec MoveTaskSpec) error {
+// checkTask checks the rules that involve other queues than the source.
+func (e *Transfers) checkTask(ctx context.Context, spec MoveTaskSpec) error {
 	sources, _, err := e.DeadLetterSources(ctx, spec.Source, "", 1)
 	switch {
 	case err != nil:
@@ -231,7 +231,7 @@ func (e *Transfers) MoveTasks(ctx context.Context, source arn.ARN, limit int) (t
 			return moveResource(err, "SourceArn")
 		}
 		last = sh.Log.Last()
-		for _, t := range slices.Backward(sh.moves[source]) {
+		for _, t := range slices.Backward(sh.tasks[source]) {
 			if len(tasks) == limit {
 				break
 			}
@@ -254,51 +254,51 @@ func (e *Transfers) CancelMoveTask(ctx context.Context, source arn.ARN, id strin
 		if _, err := sh.Lookup(source); err != nil {
 			return moveResource(err, "SourceArn")
 		}
-		t := sh.activeMove(source)
+		t := sh.activeTask(source)
 		if t == nil || t.ID != id || t.Status != MoveRunning {
 			return ErrNoTask
 		}
 		t.Status, moved = MoveCancelling, t.Moved
-		sh.writeMove(t)
+		sh.writeTask(t)
 		sh.workOn(t)
 		return nil
 	})
 	return moved, err
 }
 
-// endMoves completes the running task of a queue that was purged.
-func (sh *Shard) endMoves(a arn.ARN) {
-	if t := sh.activeMove(a); t != nil {
+// endTasks completes the running task of a queue that was purged.
+func (sh *Shard) endTasks(a arn.ARN) {
+	if t := sh.activeTask(a); t != nil {
 		t.stop()
 		t.Status = MoveCompleted
-		sh.writeMove(t)
+		sh.writeTask(t)
 	}
 }
 
-// dropMoves forgets the tasks of a queue that is deleted.
-func (sh *Shard) dropMoves(a arn.ARN) {
-	tasks := sh.moves[a]
+// dropTasks forgets the tasks of a queue that is deleted.
+func (sh *Shard) dropTasks(a arn.ARN) {
+	tasks := sh.tasks[a]
 	if len(tasks) == 0 {
 		return
 	}
 	for _, t := range tasks {
 		t.stop()
 	}
-	delete(sh.moves, a)
-	span := keyspace.Prefix(movesOf(sh.ID, a))
+	delete(sh.tasks, a)
+	span := keyspace.Prefix(tasksOf(sh.ID, a))
 	sh.Batch.DeleteRange(span.Lower, span.Upper)
 }
 
-// stopMoves stops the timers of all tasks.
-func (sh *Shard) stopMoves() {
-	for _, tasks := range sh.moves {
+// stopTasks stops the timers of all tasks.
+func (sh *Shard) stopTasks() {
+	for _, tasks := range sh.tasks {
 		for _, t := range tasks {
 			t.stop()
 		}
 	}
 }
 
-func (t *runningMove) stop() {
+func (t *runningTask) stop() {
 	if t.timer != nil {
 		t.timer.Stop()
 		t.timer = nil
@@ -310,9 +310,9 @@ func (sh *Shard) countMove(qs *queues.Queue, sequence uint64) {
 	if l, _ := qs.Machine.Leased(sequence); !l.Task {
 		return
 	}
-	if t := sh.activeMove(qs.ARN); t != nil {
+	if t := sh.activeTask(qs.ARN); t != nil {
 		t.Moved++
-		sh.writeMove(t)
+		sh.writeTask(t)
 	}
 }
 
@@ -338,7 +338,7 @@ var errNoMoveSource = errors.New("transfer: the message does not tell which queu
 const paceStep = 10
 
 // due is how many messages the rate allows now, up to limit, and when it allows the next one.
-func (t *runningMove) due(now int64, limit int) (n int, next int64) {
+func (t *runningTask) due(now int64, limit int) (n int, next int64) {
 	if t.Rate == 0 {
 		return limit, now
 	}
@@ -356,7 +356,7 @@ func (t *runningMove) due(now int64, limit int) (n int, next int64) {
 
 // retryIn is the backoff after a temporary refusal, in milliseconds: 1 s, doubling up to five
 // minutes.
-func (t *runningMove) retryIn() int64 {
+func (t *runningTask) retryIn() int64 {
 	const longest = 5 * 60 * 1000
 	return min(int64(1000)<<min(t.Tries, 20), longest)
 }

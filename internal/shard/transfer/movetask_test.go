@@ -184,10 +184,10 @@ func TestMoveTaskInTransit(t *testing.T) {
 				e := shardtest.Open(t, o)
 				died(t, e, 3)
 				sh := e.Topics.ShardOf(shardtest.QueueARN("dead"))
-				tk := &transfer.RunningMove{From: shardtest.QueueARN("dead"), Number: 1, MoveRecord: transfer.MoveRecord{ID: "x", Status: transfer.MoveRunning, ToMove: 3}, Working: true}
+				tk := &transfer.RunningTask{From: shardtest.QueueARN("dead"), Number: 1, MoveRecord: transfer.MoveRecord{ID: "x", Status: transfer.MoveRunning, ToMove: 3}, Working: true}
 				sh.View(func() {
-					sh.AddMove(tk)
-					sh.WriteMove(tk)
+					sh.AddTask(tk)
+					sh.WriteTask(tk)
 					sh.Append(true)
 				})
 				qs, leases := sh.NextStep(tk)
@@ -397,9 +397,9 @@ func TestMoveTaskRefused(t *testing.T) {
 	}
 	// The destination goes between the check and the first move.
 	sh := e.Topics.ShardOf(shardtest.QueueARN("dead"))
-	tk := &transfer.RunningMove{From: shardtest.QueueARN("dead"), To: shardtest.QueueARN("none"), Number: 1, MoveRecord: transfer.MoveRecord{ID: "x", Status: transfer.MoveRunning, ToMove: 10}}
+	tk := &transfer.RunningTask{From: shardtest.QueueARN("dead"), To: shardtest.QueueARN("none"), Number: 1, MoveRecord: transfer.MoveRecord{ID: "x", Status: transfer.MoveRunning, ToMove: 10}}
 	sh.View(func() {
-		sh.AddMove(tk)
+		sh.AddTask(tk)
 		sh.WorkOn(tk)
 	})
 	e.AwaitIdle()
@@ -538,10 +538,10 @@ func TestMoveTaskTimerWhileWorking(t *testing.T) {
 	defer e.Close()
 	died(t, e, 1)
 	sh := e.Topics.ShardOf(shardtest.QueueARN("dead"))
-	tk := &transfer.RunningMove{From: shardtest.QueueARN("dead"), Working: true, Tries: 1, MoveRecord: transfer.MoveRecord{Status: transfer.MoveRunning, ToMove: 1}}
+	tk := &transfer.RunningTask{From: shardtest.QueueARN("dead"), Working: true, Tries: 1, MoveRecord: transfer.MoveRecord{Status: transfer.MoveRunning, ToMove: 1}}
 	sh.View(func() {
-		sh.AddMove(tk)
-		sh.RetryMove(tk, sh.Now())
+		sh.AddTask(tk)
+		sh.RetryTask(tk, sh.Now())
 	})
 	if _, err := now.Advance(context.Background(), time.Minute); err != nil {
 		t.Fatal(err)

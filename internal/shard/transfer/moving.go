@@ -22,7 +22,7 @@ import (
 const moveStep = 32
 
 // workOn continues a task in the background, in one goroutine.
-func (sh *Shard) workOn(t *runningMove) {
+func (sh *Shard) workOn(t *runningTask) {
 	if t.Working || t.held && t.Status == MoveRunning {
 		return
 	}
@@ -32,7 +32,7 @@ func (sh *Shard) workOn(t *runningMove) {
 }
 
 // workAt continues a task at a time.
-func (sh *Shard) workAt(t *runningMove, at int64) {
+func (sh *Shard) workAt(t *runningTask, at int64) {
 	t.stop()
 	wait := max(time.UnixMilli(at).Sub(sh.module.Clock.Now()), 0)
 	var timer clock.Timer
@@ -41,7 +41,7 @@ func (sh *Shard) workAt(t *runningMove, at int64) {
 			if t.timer == timer {
 				t.timer = nil
 			}
-			if !sh.Closed && sh.activeMove(t.From) == t {
+			if !sh.Closed && sh.activeTask(t.From) == t {
 				sh.workOn(t)
 			}
 		})
@@ -51,7 +51,7 @@ func (sh *Shard) workAt(t *runningMove, at int64) {
 
 // carry moves the messages that a task may move now, step by step. A cancellation, a deletion
 // or the end of the process takes effect between two steps.
-func (e *Transfers) carry(sh *Shard, t *runningMove) {
+func (e *Transfers) carry(sh *Shard, t *runningTask) {
 	for {
 		qs, leases := sh.nextStep(t)
 		if len(leases) == 0 {
@@ -76,7 +76,7 @@ func (e *Transfers) carry(sh *Shard, t *runningMove) {
 
 // nextStep leases the messages of a task's next step. If there are none, the task has ended or
 // waits for its timer.
-func (sh *Shard) nextStep(t *runningMove) (qs *queues.Queue, leases []queue.Lease) {
+func (sh *Shard) nextStep(t *runningTask) (qs *queues.Queue, leases []queue.Lease) {
 	sh.View(func() {
 		qs, leases = sh.leaseStep(t)
 		t.Working = len(leases) > 0
@@ -84,23 +84,23 @@ func (sh *Shard) nextStep(t *runningMove) (qs *queues.Queue, leases []queue.Leas
 	return qs, leases
 }
 
-func (sh *Shard) leaseStep(t *runningMove) (qs *queues.Queue, leases []queue.Lease) {
+func (sh *Shard) leaseStep(t *runningTask) (qs *queues.Queue, leases []queue.Lease) {
 	select {
 	case <-sh.module.Stopping:
 		return nil, nil
 	default:
 	}
 	qs, ok := sh.Queue(t.From)
-	if !ok || sh.activeMove(t.From) != t {
+	if !ok || sh.activeTask(t.From) != t {
 		return nil, nil
 	}
 	now := sh.Now()
 	if t.Status == MoveCancelling {
-		sh.finishMove(t, MoveCancelled, "")
+		sh.finishTask(t, MoveCancelled, "")
 		return nil, nil
 	}
 	if sh.module.Injected(t.From) != nil {
-		sh.retryMove(t, now)
+		sh.retryTask(t, now)
 		return nil, nil
 	}
 	if t.Tries > 0 && t.timer != nil {
@@ -108,7 +108,7 @@ func (sh *Shard) leaseStep(t *runningMove) (qs *queues.Queue, leases []queue.Lea
 	}
 	left := int(min(t.ToMove-t.Moved, moveStep))
 	if left <= 0 {
-		sh.finishMove(t, MoveCompleted, "")
+		sh.finishTask(t, MoveCompleted, "")
 		return nil, nil
 	}
 	n, next := t.due(now, left)
@@ -119,9 +119,9 @@ func (sh *Shard) leaseStep(t *runningMove) (qs *queues.Queue, leases []queue.Lea
 	leases, err := sh.leaseForMove(qs, now, n)
 	switch {
 	case err != nil: // too many are in flight
-		sh.retryMove(t, now)
+		sh.retryTask(t, now)
 	case len(leases) == 0:
-		sh.finishMove(t, MoveCompleted, "")
+		sh.finishTask(t, MoveCompleted, "")
 	}
 	return qs, leases
 }
@@ -140,7 +140,7 @@ func (sh *Shard) leaseForMove(qs *queues.Queue, now int64, n int) ([]queue.Lease
 // moveOne moves one message to its destination, where it is a new message: with a new ID and
 // send time, and without a receive count. ErrNotLeased says that there is nothing to move: the
 // message was deleted, or is unreadable and stays leased to the task.
-func (e *Transfers) moveOne(sh *Shard, t *runningMove, qs *queues.Queue, l queue.Lease) (*journal.Commit, error) {
+func (e *Transfers) moveOne(sh *Shard, t *runningTask, qs *queues.Queue, l queue.Lease) (*journal.Commit, error) {
 	keys := layout.NewKeys(sh.ID, qs.Incarnation)
 	key := keys.Record(l.Lane, l.Sequence)
 	record, ok, err := e.ReadRecord(key)
@@ -191,13 +191,13 @@ func (e *Transfers) moveOne(sh *Shard, t *runningMove, qs *queues.Queue, l queue
 }
 
 // idOfMove is an ID that is derived from a message, so that a repeated move gives the same one.
-func idOfMove(t *runningMove, qs *queues.Queue, l queue.Lease, m *message.Message) message.ID {
+func idOfMove(t *runningTask, qs *queues.Queue, l queue.Lease, m *message.Message) message.ID {
 	name := fmt.Appendf(nil, "%s %d %d %x", t.From, qs.Incarnation, l.Sequence, m.ID)
 	return message.ID(uuid.NewSHA1(uuid.NameSpaceOID, name))
 }
 
 // mayMove refuses a step that the requester of the task may not take.
-func (e *Transfers) mayMove(t *runningMove, to arn.ARN) error {
+func (e *Transfers) mayMove(t *runningTask, to arn.ARN) error {
 	if e.MayMove == nil || t.By == nil {
 		return nil
 	}
@@ -205,7 +205,7 @@ func (e *Transfers) mayMove(t *runningMove, to arn.ARN) error {
 }
 
 // moved resets the backoff of a task after a message was moved.
-func (sh *Shard) moved(t *runningMove, err error) {
+func (sh *Shard) moved(t *runningTask, err error) {
 	if err == nil {
 		sh.View(func() {
 			t.Tries = 0
@@ -217,7 +217,7 @@ func (sh *Shard) moved(t *runningMove, err error) {
 // redeliver moves a dead letter of a subscription back into its backlog, to be delivered as if
 // it had just been published: its retention and its retries start over. AWS's move tasks cannot
 // do this.
-func (e *Transfers) redeliver(sh *Shard, t *runningMove, qs *queues.Queue, l queue.Lease, origin []byte) (*journal.Commit, error) {
+func (e *Transfers) redeliver(sh *Shard, t *runningTask, qs *queues.Queue, l queue.Lease, origin []byte) (*journal.Commit, error) {
 	m, err := message.DecodeRecord(origin)
 	if err != nil || m.Notice == nil {
 		return nil, errNoMoveSource
@@ -244,14 +244,14 @@ func (e *Transfers) redeliver(sh *Shard, t *runningMove, qs *queues.Queue, l que
 
 // refused returns the messages of a step that the destination did not accept, and lets the task
 // fail or try again later.
-func (sh *Shard) refused(t *runningMove, qs *queues.Queue, leases []queue.Lease, refusal error) {
+func (sh *Shard) refused(t *runningTask, qs *queues.Queue, leases []queue.Lease, refusal error) {
 	_, _ = sh.Run(true, func(*kernel.Tx) error {
 		sh.stepRefused(t, qs, leases, refusal)
 		return nil
 	})
 }
 
-func (sh *Shard) stepRefused(t *runningMove, qs *queues.Queue, leases []queue.Lease, refusal error) {
+func (sh *Shard) stepRefused(t *runningTask, qs *queues.Queue, leases []queue.Lease, refusal error) {
 	now := sh.Now()
 	if !qs.Gone {
 		for _, l := range leases {
@@ -260,34 +260,34 @@ func (sh *Shard) stepRefused(t *runningMove, qs *queues.Queue, leases []queue.Le
 		}
 		sh.Touch(qs)
 	}
-	if sh.activeMove(t.From) == t {
+	if sh.activeTask(t.From) == t {
 		if reason := moveRefused(refusal); reason != "" {
-			sh.finishMove(t, MoveFailed, reason)
+			sh.finishTask(t, MoveFailed, reason)
 		} else if t.Status == MoveRunning {
-			sh.retryMove(t, now)
+			sh.retryTask(t, now)
 		}
 		sh.Logger.Warn("a move task is held up or has failed",
 			"queue", t.From.String(), "status", string(t.Status), "reason", refusal.Error())
 	}
 }
 
-// retryMove continues a task after its backoff.
-func (sh *Shard) retryMove(t *runningMove, now int64) {
+// retryTask continues a task after its backoff.
+func (sh *Shard) retryTask(t *runningTask, now int64) {
 	at := now + t.retryIn()
 	t.Tries++
 	sh.workAt(t, at)
 }
 
-func (sh *Shard) finishMove(t *runningMove, status MoveStatus, reason string) {
+func (sh *Shard) finishTask(t *runningTask, status MoveStatus, reason string) {
 	t.stop()
 	t.Status, t.Reason = status, reason
-	sh.writeMove(t)
+	sh.writeTask(t)
 	sh.Append(true)
 }
 
-// resumeMoves continues the tasks that were running when the last process ended. It returns
+// resumeTasks continues the tasks that were running when the last process ended. It returns
 // the messages that were in flight to their source.
-func (sh *Shard) resumeMoves() {
+func (sh *Shard) resumeTasks() {
 	for _, qs := range sh.Loaded() {
 		if qs.Machine.Moving() == 0 {
 			continue
@@ -302,9 +302,9 @@ func (sh *Shard) resumeMoves() {
 		sh.AppendIfLarge()
 	}
 	sh.Append(false)
-	var earlier []*runningMove
-	for a := range sh.moves {
-		if t := sh.activeMove(a); t != nil {
+	var earlier []*runningTask
+	for a := range sh.tasks {
+		if t := sh.activeTask(a); t != nil {
 			t.held = sh.module.Begin != nil
 			earlier = append(earlier, t)
 			sh.workOn(t)
@@ -317,7 +317,7 @@ func (sh *Shard) resumeMoves() {
 		sh.View(func() {
 			for _, t := range earlier {
 				t.held = false
-				if !sh.Closed && sh.activeMove(t.From) == t {
+				if !sh.Closed && sh.activeTask(t.From) == t {
 					sh.workOn(t)
 				}
 			}

@@ -45,7 +45,7 @@ var ErrNoMessage = fault.NewRule(fault.NotFound, "transfer: there is no such mes
 var ErrNoOrigin = fault.NewRule(fault.InvalidParameter, "transfer: the message does not tell where it came from")
 
 // outgoing is a message that leaves its queue for a task: leased for it, or picked.
-func (sh *Shard) outgoing(t *runningMove, qs *queues.Queue, l queue.Lease) Outgoing {
+func (sh *Shard) outgoing(t *runningTask, qs *queues.Queue, l queue.Lease) Outgoing {
 	from := Outgoing{Shard: sh, Queue: qs, Lease: l}
 	if t.Picks {
 		from.Check = func() error { return sh.pickable(qs, l) }
@@ -86,7 +86,7 @@ func (e *Transfers) MovePicked(ctx context.Context, from, to arn.ARN, p Picked, 
 		rest.Wait()
 		return func() {}, err
 	}
-	t := &runningMove{From: from, To: to, Picks: true, MoveRecord: MoveRecord{By: by.WithoutKey()}}
+	t := &runningTask{From: from, To: to, Picks: true, MoveRecord: MoveRecord{By: by.WithoutKey()}}
 	c, err := e.moveOne(sh, t, qs, queue.Lease{Lane: p.Lane, Sequence: p.Sequence})
 	if err != nil {
 		c.Wait() // the refusal may depend on it

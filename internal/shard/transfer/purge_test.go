@@ -37,7 +37,7 @@ func TestPurgeInTransfer(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		tk := &transfer.RunningMove{From: shardtest.QueueARN("dead"), To: shardtest.QueueARN("q")}
+		tk := &transfer.RunningTask{From: shardtest.QueueARN("dead"), To: shardtest.QueueARN("q")}
 		if arrived { // after the first step, before the second
 			to.View(func() {
 				id := transfer.TransferID{Shard: from.ID, Incarnation: qs.Incarnation, Sequence: leases[0].Sequence}

@@ -374,7 +374,7 @@ type Shard struct {
 	*queues.Shard
 	module *Transfers
 	marks  map[transferID]struct{}    // transfers that were accepted, and may not be removed at their source yet
-	moves  map[arn.ARN][]*runningMove // the latest move tasks of queues, oldest first
+	tasks  map[arn.ARN][]*runningTask // the latest move tasks of queues, oldest first
 }
 
 // New adds the module to the shards, above that of queues. twoStep is Transfers.TwoStep.
@@ -389,8 +389,8 @@ func New(below *queues.Queues, twoStep bool) *Transfers {
 		sh.Add(lifecycle{sh: s})
 	}
 	below.Hooks.DeadLetters = func(qs *queues.Queue, moves []queue.Lease) { e.Shards[qs.Shard.ID].moveLater(qs, moves) }
-	below.Hooks.Deleted = func(a arn.ARN) { e.ShardOf(a).dropMoves(a) }
-	below.Hooks.Purged = func(a arn.ARN) { e.ShardOf(a).endMoves(a) }
+	below.Hooks.Deleted = func(a arn.ARN) { e.ShardOf(a).dropTasks(a) }
+	below.Hooks.Purged = func(a arn.ARN) { e.ShardOf(a).endTasks(a) }
 	return e
 }
 
@@ -410,7 +410,7 @@ func (l lifecycle) Load() error {
 	if err != nil {
 		return err
 	}
-	return sh.loadMoves()
+	return sh.loadTasks()
 }
 
 func (l lifecycle) Recover() error { return l.sh.module.reconcileTransfers(l.sh) }
@@ -423,10 +423,10 @@ func (l lifecycle) Resume() {
 			sh.moveLater(qs, moves)
 		}
 	}
-	sh.resumeMoves()
+	sh.resumeTasks()
 }
 
-func (l lifecycle) Close() { l.sh.stopMoves() }
+func (l lifecycle) Close() { l.sh.stopTasks() }
 
 // reconcileTransfers completes the transfers that a crash has interrupted: in one commit each,
 // it removes the message at its source and the mark in this shard.

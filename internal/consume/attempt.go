@@ -21,7 +21,7 @@ func (c *Consumer) conclude(w Work, v Result) Result {
 		}
 		due := c.clock.Now()
 		if c.attempts.Err() == nil { // otherwise Stop cancelled it, and the next process retries at once
-			due = due.Add(RedriveWait)
+			due = due.Add(HandOverWait)
 		}
 		w.Retry(due)
 	}

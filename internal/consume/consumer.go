@@ -31,9 +31,9 @@ const (
 	// maxEnding bounds the hand-overs of one backlog in flight. At the bound nothing
 	// more is leased from it.
 	maxEnding = 16
-	// RedriveWait is the delay before the next try at a hand-over whose target was
+	// HandOverWait is the delay before the next try at a hand-over whose target was
 	// unavailable.
-	RedriveWait = shard.RedriveWait
+	HandOverWait = shard.HandOverWait
 	// slowAfter is the duration from which on an attempt counts as hung.
 	slowAfter = 5 * time.Second
 	// quickWithin is the longest duration of a successful attempt for which its host counts

@@ -196,14 +196,14 @@ func TestConclusions(t *testing.T) {
 
 			s.handed = false
 			s.add("a", "3")
-			advance(t, v, 2*RedriveWait)
+			advance(t, v, 2*HandOverWait)
 			if name == "reserving" { // where it is Attempt that finds it ended
 				s.expect("attempt 3", "retry 3", "attempt 3", "retry 3", "attempt 3", "retry 3")
 			} else {
 				s.expect("attempt 3", "retry 3", "retry 3", "retry 3")
 			}
 			s.handed = true
-			advance(t, v, RedriveWait-time.Millisecond)
+			advance(t, v, HandOverWait-time.Millisecond)
 			s.expect()
 			advance(t, v, time.Millisecond)
 			if got := s.said(); len(got) == 0 || got[len(got)-1] != "hand over 3" {

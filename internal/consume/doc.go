@@ -7,7 +7,7 @@
 //	backlog ─────▶   queued ───────▶ waiting ─────────────────────▶ Attempt
 //	   ▲                                │ its deadline has passed      │
 //	   │                                ▼                              ▼
-//	   ├──── Retry, in RedriveWait ◀─ HandOver ◀───────────────────── Ended
+//	   ├──── Retry, in HandOverWait ◀─ HandOver ◀──────────────────── Ended
 //	   ├──── Retry, when the policy says so ◀──────────────────────── Retry
 //	   └──── Release, uncounted ◀──────────────────────────────────── Cancelled
 //	                                            gone ◀── Ack ◀─────── Done

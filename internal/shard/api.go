@@ -134,6 +134,8 @@ const (
 	MessagesSent = queues.MessagesSent
 	// QueueDeleted is that of queues.
 	QueueDeleted = queues.QueueDeleted
+	// HandOverWait is that of transfer.
+	HandOverWait = transfer.HandOverWait
 	// MoveCancelled is that of transfer.
 	MoveCancelled = transfer.MoveCancelled
 	// MoveCancelling is that of transfer.
@@ -146,8 +148,6 @@ const (
 	MoveRunning = transfer.MoveRunning
 	// MoveTasksKept is that of transfer.
 	MoveTasksKept = transfer.MoveTasksKept
-	// RedriveWait is that of transfer.
-	RedriveWait = transfer.RedriveWait
 )
 
 // The reasons for which one delivery or message cannot be acted on: as in backlog and transfer.

@@ -246,7 +246,7 @@ func Run(t *testing.T, open func(t *testing.T) Kind) {
 			}
 			w.restart(disk) // which ends the outage
 			w.expect("before the next try", 1, 1, 0)
-			w.advance(shard.RedriveWait)
+			w.advance(shard.HandOverWait)
 			w.expect("behind it", 1, 0, 1)
 		})
 	}
@@ -254,7 +254,7 @@ func Run(t *testing.T, open func(t *testing.T) Kind) {
 		w.outage("throttled")
 		w.kind.Behave(w, Refuses)
 		w.kind.Submit(w)
-		w.advance(shard.RedriveWait - time.Millisecond)
+		w.advance(shard.HandOverWait - time.Millisecond)
 		w.outage("none")
 		w.expect("before the next try", 1, 1, 0)
 		w.advance(time.Millisecond)

@@ -41,7 +41,7 @@ func (e *event) Attempt(ctx context.Context) consume.Result {
 	case ctx.Err() != nil: // cancelled by Stop
 		return consume.Result{Disposition: consume.Cancelled}
 	case over && e.gone != nil && temporary(e.gone): // the receivers are not known now
-		return consume.Result{Disposition: consume.Retry, Due: began.Add(consume.RedriveWait)}
+		return consume.Result{Disposition: consume.Retry, Due: began.Add(consume.HandOverWait)}
 	case p.Condition != "":
 		return consume.Result{Disposition: consume.Ended}
 	case e.gone == nil && e.target.Reserved != nil && *e.target.Reserved == 0:

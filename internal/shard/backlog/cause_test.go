@@ -27,7 +27,7 @@ func TestCauseSurvivesACrash(t *testing.T) {
 			d := shardtest.TakeAll(t, e, cmd.Subscription)[0]
 			d.Cause = backlog.Cause{Reason: "client-side error: HTTP 410 Gone", Attempt: d.Attempt}
 			want := d.Cause
-			e.Retry(d, a, shardtest.Start.Add(transfer.RedriveWait))
+			e.Retry(d, a, shardtest.Start.Add(transfer.HandOverWait))
 
 			disk := fs.CrashClone(vfs.CrashCloneCfg{})
 			again := shardtest.OpenStore(t, disk)
@@ -37,7 +37,7 @@ func TestCauseSurvivesACrash(t *testing.T) {
 			if early := shardtest.TakeAll(t, e2, cmd.Subscription); len(early) != 0 {
 				t.Fatalf("%d deliveries are due at once", len(early))
 			}
-			if _, err := c.Advance(t.Context(), transfer.RedriveWait); err != nil {
+			if _, err := c.Advance(t.Context(), transfer.HandOverWait); err != nil {
 				t.Fatal(err)
 			}
 			// A process that ends with the lease, and a consumer that gives it back,

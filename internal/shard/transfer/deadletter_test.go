@@ -47,7 +47,7 @@ func TestDeadLetterQueueOutOfReach(t *testing.T) {
 		t.Errorf("received %d times, want the 2 of its policy", received)
 	}
 	must(e.SetFault(shardtest.QueueARN("dlq"), "none"))
-	_, err = c.Advance(ctx, transfer.RedriveWait)
+	_, err = c.Advance(ctx, transfer.HandOverWait)
 	must(err)
 	info, err := e.QueueInfo(ctx, shardtest.QueueARN("dlq"))
 	must(err)

@@ -228,10 +228,10 @@ func (e *Transfers) moveInTwoSteps(out Outgoing, to *Shard, in Incoming) (*journ
 	return c, nil
 }
 
-// RedriveWait is how long a dead letter, or another hand-over, waits for the next try while
+// HandOverWait is how long a dead letter, or another hand-over, waits for the next try while
 // its destination is unavailable. It is tried without end, at the interval of the last phase of
 // AWS's retry policy for endpoints that AWS manages.
-const RedriveWait = 20 * time.Second
+const HandOverWait = 20 * time.Second
 
 // moveLater has dead letters moved to the queue's dead-letter queue, by one worker a queue.
 func (sh *Shard) moveLater(qs *queues.Queue, moves []queue.Lease) {
@@ -270,7 +270,7 @@ func (e *Transfers) moveDeadLetters(sh *Shard, qs *queues.Queue) {
 		switch kind := fault.KindOf(err); {
 		case err == nil || errors.Is(err, ErrNotLeased):
 		case kind == fault.Unavailable || kind == fault.Throttled:
-			e.Clock.AfterFunc(RedriveWait, func() {
+			e.Clock.AfterFunc(HandOverWait, func() {
 				e.GoBackground(func() { e.moveDeadLetters(sh, qs) })
 			})
 			return

@@ -30,7 +30,7 @@ func (c *Consumer) conclude(w Work, v Result) Result {
 
 // endExpired begins to conclude the messages that have waited beyond their deadlines. The
 // host's limit and the rate do not apply, as no attempt is made.
-func (c *Consumer) endExpired(b *backlog, now time.Time) {
+func (c *Consumer) endExpired(b *backlogState, now time.Time) {
 	kept := b.waiting[:0]
 	for _, w := range b.waiting {
 		if !Expired(w.deadline, now) {
@@ -50,7 +50,7 @@ func (c *Consumer) endExpired(b *backlog, now time.Time) {
 }
 
 // end begins work that counts as no attempt at the host, such as a hand-over.
-func (c *Consumer) end(b *backlog, f func() Result) {
+func (c *Consumer) end(b *backlogState, f func() Result) {
 	b.ending++
 	c.work(b, func(Result) { b.ending-- }, f)
 }
@@ -125,7 +125,7 @@ func (c *Consumer) begin(h *host) {
 }
 
 // work runs f in a goroutine and then, under the lock, end. The caller has the lock.
-func (c *Consumer) work(b *backlog, end func(Result), f func() Result) {
+func (c *Consumer) work(b *backlogState, end func(Result), f func() Result) {
 	b.working++
 	c.start(&attemptJob{c: c, b: b, f: f, after: end})
 }
@@ -133,7 +133,7 @@ func (c *Consumer) work(b *backlog, end func(Result), f func() Result) {
 // attemptJob makes an attempt, or a hand-over.
 type attemptJob struct {
 	c     *Consumer
-	b     *backlog
+	b     *backlogState
 	f     func() Result
 	after func(Result) // under the lock
 	v     Result

@@ -59,9 +59,9 @@ type Consumer struct {
 
 	mu         sync.Mutex
 	stopping   bool
-	backlogs   map[arn.ARN]*backlog
-	leaseQueue []*backlog // those to lease from, round robin
-	leasers    int        // leases in progress
+	backlogs   map[arn.ARN]*backlogState
+	leaseQueue []*backlogState // those to lease from, round robin
+	leasers    int             // leases in progress
 	pumping    bool
 	// slowTimer says that the timer is set that refills the slow tokens.
 	slowTimer bool
@@ -71,8 +71,8 @@ type Consumer struct {
 
 var _ shard.Consumer = (*Consumer)(nil)
 
-// backlog is the consumer's state of a backlog with messages that are, or may be, due.
-type backlog struct {
+// backlogState is what the consumer knows of a backlog with messages that are, or may be, due.
+type backlogState struct {
 	name     arn.ARN
 	release  func() // releases the hold of the clock; nil: it is not held
 	notified bool   // Ready was called since the latest lease began
@@ -103,7 +103,7 @@ func New(o Options) *Consumer {
 	if o.System == nil {
 		o.System = clock.System
 	}
-	c := &Consumer{options: o, clock: o.Clock, backlogs: map[arn.ARN]*backlog{}}
+	c := &Consumer{options: o, clock: o.Clock, backlogs: map[arn.ARN]*backlogState{}}
 	c.attempts, c.cutOff = context.WithCancel(context.Background())
 	return c
 }
@@ -117,7 +117,7 @@ func (c *Consumer) Ready(name arn.ARN) {
 	}
 	b, ok := c.backlogs[name]
 	if !ok {
-		b = &backlog{name: name}
+		b = &backlogState{name: name}
 		if p := c.options.Pools[0]; p.reserves {
 			b.host = p.join(name.String())
 			b.host.limit = 1 // until the first Plan sets it
@@ -145,7 +145,7 @@ func (c *Consumer) Recall(name arn.ARN) {
 
 // requeue releases messages whose attempts have not begun. The caller has the lock, which is
 // released meanwhile.
-func (c *Consumer) requeue(b *backlog, back []Work) {
+func (c *Consumer) requeue(b *backlogState, back []Work) {
 	b.working++
 	c.mu.Unlock()
 	for _, w := range back {
@@ -156,7 +156,7 @@ func (c *Consumer) requeue(b *backlog, back []Work) {
 }
 
 // takeUnstarted removes and returns the leased messages whose attempts have not begun.
-func (b *backlog) takeUnstarted() (back []Work) {
+func (b *backlogState) takeUnstarted() (back []Work) {
 	for _, w := range b.waiting {
 		back = append(back, w.Work)
 		b.host.pool.waiting--
@@ -214,7 +214,7 @@ func (c *Consumer) halt() (back []Work) {
 
 // update is called after any change of b. It is the one place that decides what begins, when
 // it is called again, and whether the clock is held. The caller has the lock.
-func (c *Consumer) update(b *backlog) {
+func (c *Consumer) update(b *backlogState) {
 	now := c.clock.Now()
 	if !c.stopping {
 		c.endExpired(b, now)
@@ -248,7 +248,7 @@ func (c *Consumer) update(b *backlog) {
 }
 
 // nextMoment is when b must be updated even if nothing happens until then: zero if never.
-func (c *Consumer) nextMoment(b *backlog, now time.Time) (at time.Time) {
+func (c *Consumer) nextMoment(b *backlogState, now time.Time) (at time.Time) {
 	if c.stopping {
 		return at
 	}

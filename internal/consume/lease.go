@@ -3,7 +3,7 @@ package consume
 import "time"
 
 // wants reports whether more messages of b should be leased.
-func (b *backlog) wants() bool {
+func (b *backlogState) wants() bool {
 	switch {
 	case len(b.waiting) > 0 || b.ending >= maxEnding:
 		return false
@@ -24,7 +24,7 @@ func (b *backlog) wants() bool {
 // reserves), so that the consumer knows its deadline: where all hosts hang, memory holds one
 // message of each backlog. And a few are prefetched for a quick host, since they begin soon,
 // and a lease of several costs little more than a lease of one.
-func (b *backlog) leaseSize(now time.Time) int {
+func (b *backlogState) leaseSize(now time.Time) int {
 	if b.host == nil {
 		return 1 // its limits are not known yet
 	}
@@ -53,7 +53,7 @@ func (b *backlog) leaseSize(now time.Time) int {
 
 // nextLease dequeues the first backlog to lease from, and reserves capacity for what the lease
 // may return; nil if there is no backlog, or no capacity.
-func (c *Consumer) nextLease() (b *backlog, limit int) {
+func (c *Consumer) nextLease() (b *backlogState, limit int) {
 	if len(c.leaseQueue) == 0 {
 		return nil, 0
 	}
@@ -70,7 +70,7 @@ func (c *Consumer) nextLease() (b *backlog, limit int) {
 	return b, limit
 }
 
-func (b *backlog) reserves() bool { return b.host != nil && b.host.pool.reserves }
+func (b *backlogState) reserves() bool { return b.host != nil && b.host.pool.reserves }
 
 // startLeasers starts leases, up to leasers of them at a time.
 func (c *Consumer) startLeasers() {
@@ -87,7 +87,7 @@ func (c *Consumer) startLeasers() {
 // leaseJob leases up to limit messages of a backlog.
 type leaseJob struct {
 	c     *Consumer
-	b     *backlog
+	b     *backlogState
 	limit int
 	taken []Work
 	more  bool
@@ -105,7 +105,7 @@ func (j *leaseJob) end() {
 
 // leased handles what a lease of up to limit messages of b has returned. The caller has the
 // lock.
-func (c *Consumer) leased(b *backlog, limit int, taken []Work, more bool, err error) {
+func (c *Consumer) leased(b *backlogState, limit int, taken []Work, more bool, err error) {
 	b.leasing, b.more = false, more || b.notified
 	if err != nil {
 		c.options.Logger.Error("a backlog cannot be read", "backlog", b.name.String(), "error", err)
@@ -127,7 +127,7 @@ func (c *Consumer) leased(b *backlog, limit int, taken []Work, more bool, err er
 }
 
 // plan enqueues a message for its attempt, or begins its hand-over.
-func (c *Consumer) plan(b *backlog, w Work) {
+func (c *Consumer) plan(b *backlogState, w Work) {
 	p := w.Plan()
 	if b.host == nil { // a backlog's host never changes
 		pool, name := w.Host()

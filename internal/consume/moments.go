@@ -11,7 +11,7 @@ import (
 // one each, those of many rate-limited backlogs that are due together would each begin a goroutine, of which
 // all but one wait for the lock.
 type moments struct {
-	heap  sorted.Heap[*backlog]
+	heap  sorted.Heap[*backlogState]
 	timer clock.Timer // of the first one; nil: there is none
 	at    time.Time   // when it is due
 	set   int         // counts the timers: one that has fired and waits for the lock may be void
@@ -22,13 +22,13 @@ type moments struct {
 const momentsAtOnce = 256
 
 // Before orders backlogs by their moments.
-func (b *backlog) Before(o *backlog) bool { return b.moment.Before(o.moment) }
+func (b *backlogState) Before(o *backlogState) bool { return b.moment.Before(o.moment) }
 
 // Place is the position of a backlog in the moments.
-func (b *backlog) Place() *int32 { return &b.place }
+func (b *backlogState) Place() *int32 { return &b.place }
 
 // setMoment has b updated at a time, in place of any other; zero: at none.
-func (c *Consumer) setMoment(b *backlog, at time.Time) {
+func (c *Consumer) setMoment(b *backlogState, at time.Time) {
 	m := &c.moments
 	if b.moment.Equal(at) {
 		return

@@ -78,10 +78,10 @@ type host struct {
 	backlogs int // that have it as their host
 	limit    int // of attempts
 	inflight int
-	slow     bool       // the last attempt took slowAfter or longer
-	quick    bool       // the last attempt succeeded within quickWithin
-	queue    []*backlog // those that may begin an attempt, round robin
-	ring     *list.List // nil: in none
+	slow     bool            // the last attempt took slowAfter or longer
+	quick    bool            // the last attempt succeeded within quickWithin
+	queue    []*backlogState // those that may begin an attempt, round robin
+	ring     *list.List      // nil: in none
 	element  *list.Element
 }
 
@@ -104,14 +104,14 @@ func (p *Pool) join(name string) *host {
 }
 
 // push enqueues b for an attempt at its host.
-func (h *host) push(b *backlog) {
+func (h *host) push(b *backlogState) {
 	b.listed = true
 	h.queue = append(h.queue, b)
 	h.place()
 }
 
 // drop removes b from its host's queue.
-func (h *host) drop(b *backlog) {
+func (h *host) drop(b *backlogState) {
 	for i, other := range h.queue {
 		if other == b {
 			h.queue = append(h.queue[:i:i], h.queue[i+1:]...)
@@ -124,7 +124,7 @@ func (h *host) drop(b *backlog) {
 
 // begin dequeues the first backlog and counts an attempt in flight. The host must come from
 // Pool.next.
-func (h *host) begin() *backlog {
+func (h *host) begin() *backlogState {
 	b := h.queue[0]
 	h.queue[0] = nil
 	h.queue = h.queue[1:]

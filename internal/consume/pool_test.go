@@ -16,7 +16,7 @@ func TestHangingHostsHideNobody(t *testing.T) {
 	busy := func(name string, hung bool) *host {
 		h := p.join(name)
 		for range 3 {
-			h.push(&backlog{})
+			h.push(&backlogState{})
 		}
 		h.begin()
 		h.begin()

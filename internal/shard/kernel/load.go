@@ -9,9 +9,9 @@ import (
 	"godwit.dev/godwit/internal/store"
 )
 
-// Load reads the state: the catalog, counters and leases, but no messages. Then the node takes
-// over: each shard begins a new epoch, transfers that a crash interrupted are reconciled, and
-// deliveries that were in flight are due again.
+// Load reads the state: the catalog, counters and leases, but no messages. Then, at a start as
+// after a takeover in a cluster, each shard begins a new epoch, transfers that a crash interrupted
+// are reconciled, and deliveries that were in flight are due again.
 func (e *Kernel) Load() error {
 	for _, sh := range e.allShards() {
 		if err := sh.load(); err != nil {

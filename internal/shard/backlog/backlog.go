@@ -59,16 +59,16 @@ type Lease struct {
 
 // SetConsumer sets the consumer of the backlogs of a service, "sns" or "lambda", and notifies it
 // of those with due messages.
-func (e *Backlogs) SetConsumer(service string, c Consumer) {
-	e.consumersMu.Lock()
+func (b *Backlogs) SetConsumer(service string, c Consumer) {
+	b.consumersMu.Lock()
 	consumers := map[string]Consumer{}
-	if old := e.consumers.Load(); old != nil {
+	if old := b.consumers.Load(); old != nil {
 		maps.Copy(consumers, *old)
 	}
 	consumers[service] = c
-	e.consumers.Store(&consumers)
-	e.consumersMu.Unlock()
-	for _, sh := range e.Shards {
+	b.consumers.Store(&consumers)
+	b.consumersMu.Unlock()
+	for _, sh := range b.Shards {
 		sh.View(func() {
 			for _, qs := range queues.InOrder(maps.Values(sh.Backlogs)) {
 				sh.AfterCommit(qs)
@@ -79,8 +79,8 @@ func (e *Backlogs) SetConsumer(service string, c Consumer) {
 }
 
 // ready notifies the consumer of a backlog, if there is one, that a message is due.
-func (e *Backlogs) ready(qs *queues.Queue) {
-	all := e.consumers.Load()
+func (b *Backlogs) ready(qs *queues.Queue) {
+	all := b.consumers.Load()
 	if all == nil {
 		return
 	}
@@ -121,11 +121,11 @@ func (sh *Shard) DropBacklog(inc layout.Incarnation) {
 }
 
 // shardOfSubscription finds the shard of a subscription: its topic's.
-func (e *Backlogs) shardOfSubscription(sub arn.ARN) *Shard {
+func (b *Backlogs) shardOfSubscription(sub arn.ARN) *Shard {
 	if t, _, ok := sub.SplitSubscription(); ok {
-		return e.ShardOf(t)
+		return b.ShardOf(t)
 	}
-	return e.ShardOf(sub)
+	return b.ShardOf(sub)
 }
 
 // Conclude runs a command on the backlog of a lease, unless that was deleted. With sync it is
@@ -144,7 +144,7 @@ func (l *Lease) Conclude(sync bool, f func(sh *Shard, qs *queues.Queue, now int6
 }
 
 // Current reports that the subscription of a delivery has not been deleted since the lease.
-func (e *Backlogs) Current(d *Delivery) (current bool) {
+func (b *Backlogs) Current(d *Delivery) (current bool) {
 	if d.Shard.Generation.Load() == d.generation {
 		return true // nothing has been deleted; this spares waiting for the lock
 	}
@@ -153,14 +153,14 @@ func (e *Backlogs) Current(d *Delivery) (current bool) {
 }
 
 // Delivered acknowledges a delivery that succeeded.
-func (e *Backlogs) Delivered(d *Delivery, a Attempt) { e.end(d, a, DeliveryDelivered, "") }
+func (b *Backlogs) Delivered(d *Delivery, a Attempt) { b.end(d, a, DeliveryDelivered, "") }
 
 // Drop removes a delivery that failed for good and that no dead-letter queue takes, or can be given.
-func (e *Backlogs) Drop(d *Delivery, a Attempt, reason string) {
-	e.end(d, a, DeliveryDropped, reason)
+func (b *Backlogs) Drop(d *Delivery, a Attempt, reason string) {
+	b.end(d, a, DeliveryDropped, reason)
 }
 
-func (e *Backlogs) end(d *Delivery, a Attempt, state DeliveryState, reason string) {
+func (b *Backlogs) end(d *Delivery, a Attempt, state DeliveryState, reason string) {
 	d.Conclude(false, func(sh *Shard, qs *queues.Queue, _ int64) {
 		sh.AckSource(qs, d.Queued)
 		if r := sh.recipients[d.Subscription.ARN]; r != nil && state == DeliveryDropped {
@@ -171,12 +171,12 @@ func (e *Backlogs) end(d *Delivery, a Attempt, state DeliveryState, reason strin
 			r.Failed(d, made, reason)
 		}
 	})
-	e.Finish(d, a, state, reason)
+	b.Finish(d, a, state, reason)
 }
 
 // Retry records a failed attempt, if a is one, and requeues the message until due. If the
 // delivery has a cause, that is durable on return.
-func (e *Backlogs) Retry(d *Delivery, a Attempt, due time.Time) {
+func (b *Backlogs) Retry(d *Delivery, a Attempt, due time.Time) {
 	if a.Outcome != "" {
 		d.History.add(a)
 	}
@@ -190,7 +190,7 @@ func (e *Backlogs) Retry(d *Delivery, a Attempt, due time.Time) {
 
 // Release releases the lease of a delivery that was not attempted; it is due at once. One that
 // was never attempted keeps its place before messages published later.
-func (e *Backlogs) Release(d *Delivery) {
+func (b *Backlogs) Release(d *Delivery) {
 	d.Conclude(false, func(sh *Shard, qs *queues.Queue, now int64) {
 		due := now
 		if d.Attempt == 1 {
@@ -202,47 +202,47 @@ func (e *Backlogs) Release(d *Delivery) {
 
 // Finish adds a delivery that has ended, after the attempt a if it is one, to the list that
 // operators see.
-func (e *Backlogs) Finish(d *Delivery, a Attempt, state DeliveryState, reason string) {
+func (b *Backlogs) Finish(d *Delivery, a Attempt, state DeliveryState, reason string) {
 	if a.Outcome != "" {
 		d.History.add(a)
 	}
-	now := e.Clock.Now().UnixMilli()
+	now := b.Clock.Now().UnixMilli()
 	f := Finished{
 		id: d.Message.ID, state: state, published: d.Message.Sent, at: now, total: d.History.Total, attempts: d.History.attempts(),
 		reason: reason,
 	}
-	e.Finished.Add(d.Subscription.ARN, &f)
+	b.Finished.Add(d.Subscription.ARN, &f)
 }
 
 // Transfer moves a delivery into a queue as message m, which the caller has made and sealed. It
 // is durable on return, and the delivery is finished with the given state. After a refusal it
 // is still leased: QueueDoesNotExist and AccessDenied are permanent, Unavailable and Throttled
 // temporary.
-func (e *Backlogs) Transfer(ctx context.Context, d *Delivery, a Attempt, dest arn.ARN, m *message.Message, state DeliveryState, reason string) error {
-	if err := e.encryptFor(dest, d, m); err != nil {
+func (b *Backlogs) Transfer(ctx context.Context, d *Delivery, a Attempt, dest arn.ARN, m *message.Message, state DeliveryState, reason string) error {
+	if err := b.encryptFor(dest, d, m); err != nil {
 		return err
 	}
-	moved, err := e.MoveOut(ctx, &d.Lease, m, e.incoming(d, dest, m, state))
+	moved, err := b.MoveOut(ctx, &d.Lease, m, b.incoming(d, dest, m, state))
 	if moved {
-		e.Finish(d, a, state, reason)
+		b.Finish(d, a, state, reason)
 	}
 	return err
 }
 
 // encryptFor encrypts the message of a delivery for a queue, if that encrypts. Errors: KMS's.
-func (e *Backlogs) encryptFor(dest arn.ARN, d *Delivery, m *message.Message) error {
+func (b *Backlogs) encryptFor(dest arn.ARN, d *Delivery, m *message.Message) error {
 	topic, _, _ := d.Subscription.ARN.SplitSubscription()
-	return e.EncryptFor(dest, authorize.SNS(topic.Region), topic, m)
+	return b.EncryptFor(dest, authorize.SNS(topic.Region), topic, m)
 }
 
 // MoveOut moves a leased message of a backlog, as m, to the destination of in; it is durable on
 // return. moved is false, without an error, if the backlog was deleted meanwhile. Errors: those
 // of transfer; ctx's, if that has ended before the move.
-func (e *Backlogs) MoveOut(ctx context.Context, l *Lease, m *message.Message, in transfer.Incoming) (moved bool, err error) {
+func (b *Backlogs) MoveOut(ctx context.Context, l *Lease, m *message.Message, in transfer.Incoming) (moved bool, err error) {
 	if err := ctx.Err(); err != nil {
 		return false, err
 	}
-	g, err := e.Move(transfer.Outgoing{Shard: l.Shard.Shard, Queue: l.Queue, Lease: l.Queued}, in)
+	g, err := b.Move(transfer.Outgoing{Shard: l.Shard.Shard, Queue: l.Queue, Lease: l.Queued}, in)
 	g.Wait()
 	switch {
 	case errors.Is(err, transfer.ErrNotLeased):
@@ -250,7 +250,7 @@ func (e *Backlogs) MoveOut(ctx context.Context, l *Lease, m *message.Message, in
 	case err != nil:
 		return false, err
 	}
-	e.SinkOf(in.To).Arrived(in.To, m)
+	b.SinkOf(in.To).Arrived(in.To, m)
 	return true, nil
 }
 
@@ -269,8 +269,8 @@ func ForStandard(m *message.Message, topic arn.ARN) {
 
 // incoming is the entry of m into the queue dest, by which delivery d ends in a state. It removes
 // from m what dest does not get.
-func (e *Backlogs) incoming(d *Delivery, dest arn.ARN, m *message.Message, state DeliveryState) transfer.Incoming {
-	in := transfer.Incoming{To: dest, Fresh: m, Enter: e.newArrival(d, dest, m, state)}
+func (b *Backlogs) incoming(d *Delivery, dest arn.ARN, m *message.Message, state DeliveryState) transfer.Incoming {
+	in := transfer.Incoming{To: dest, Fresh: m, Enter: b.newArrival(d, dest, m, state)}
 	switch {
 	case state == DeliveryDeadLetter:
 		in.Fresh = nil // no dead letter is lost as a duplicate
@@ -286,15 +286,15 @@ func (e *Backlogs) incoming(d *Delivery, dest arn.ARN, m *message.Message, state
 
 // newArrival makes m, the message of delivery d, an arrival at the queue dest, if the queue's
 // policy admits the topic.
-func (e *Backlogs) newArrival(d *Delivery, dest arn.ARN, m *message.Message, state DeliveryState) transfer.EnterFunc {
+func (b *Backlogs) newArrival(d *Delivery, dest arn.ARN, m *message.Message, state DeliveryState) transfer.EnterFunc {
 	topic, _, _ := d.Subscription.ARN.SplitSubscription()
 	return func(now int64, cfg queue.Config) (queue.Arrival, error) {
 		// The caller holds the destination's lock, and has just found the queue.
-		qs, _ := e.ShardOf(dest).Queue(dest)
+		qs, _ := b.ShardOf(dest).Queue(dest)
 		if err := qs.Admits(topic, now); err != nil {
 			return queue.Arrival{}, err
 		}
-		if err := e.CheckEncrypted(qs, m); err != nil {
+		if err := b.CheckEncrypted(qs, m); err != nil {
 			return queue.Arrival{}, err
 		}
 		if m.Size() > cfg.MaxMessageSize {
@@ -323,13 +323,13 @@ func (d *Delivery) origin() []byte {
 }
 
 // WithSubscription is WithCatalog for the shard of a subscription.
-func (e *Backlogs) WithSubscription(ctx context.Context, sub arn.ARN, f func(sh *Shard) error) error {
-	return e.WithCatalog(ctx, topicOf(sub), f)
+func (b *Backlogs) WithSubscription(ctx context.Context, sub arn.ARN, f func(sh *Shard) error) error {
+	return b.WithCatalog(ctx, topicOf(sub), f)
 }
 
 // ReadSubscription is ReadCatalog for the shard of a subscription.
-func (e *Backlogs) ReadSubscription(ctx context.Context, sub arn.ARN, f func(sh *Shard) error) error {
-	return e.ReadCatalog(ctx, topicOf(sub), f)
+func (b *Backlogs) ReadSubscription(ctx context.Context, sub arn.ARN, f func(sh *Shard) error) error {
+	return b.ReadCatalog(ctx, topicOf(sub), f)
 }
 
 // topicOf is the topic of a subscription, whose shard it is in; of any other ARN, that itself.
@@ -369,22 +369,22 @@ type Consumer interface {
 // New adds the module to the shards, above that of transfers. history is how long
 // finished deliveries stay visible; limits are those of every topic.
 func New(below *transfer.Transfers, history time.Duration, limits topic.Limits) *Backlogs {
-	e := &Backlogs{Transfers: below, Finished: newFinishedCache(history)}
+	b := &Backlogs{Transfers: below, Finished: newFinishedCache(history)}
 	for id, sh := range below.Shards {
-		s := &Shard{Shard: sh, module: e, Topics: topic.New(uint16(id), limits), recipients: map[arn.ARN]*Recipient{}}
-		e.Shards[id] = s
+		s := &Shard{Shard: sh, module: b, Topics: topic.New(uint16(id), limits), recipients: map[arn.ARN]*Recipient{}}
+		b.Shards[id] = s
 		sh.Add(lifecycle{sh: s})
 	}
-	below.Hooks.Ready = e.ready
-	below.Sinks["sns"] = sink{e}
-	below.TakesOthers = e.takesDeadLetters
-	return e
+	below.Hooks.Ready = b.ready
+	below.Sinks["sns"] = sink{b}
+	below.TakesOthers = b.takesDeadLetters
+	return b
 }
 
 // takesDeadLetters reports whether a queue is a subscription's dead-letter queue. It scans all
 // subscriptions, which is fast enough for move tasks, as people start them.
-func (e *Backlogs) takesDeadLetters(a arn.ARN) (found bool) {
-	for _, sh := range e.Shards {
+func (b *Backlogs) takesDeadLetters(a arn.ARN) (found bool) {
+	for _, sh := range b.Shards {
 		sh.View(func() {
 			for sub := range sh.Topics.AllDeliverable() {
 				if found = sub.DeadLetters() == a; found {

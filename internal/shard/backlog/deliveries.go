@@ -67,8 +67,8 @@ type DeliveryInfo struct {
 
 // Deliveries lists the deliveries in a subscription's backlog, next due first, and then those
 // that finished recently, latest first: at most limit in all. Errors: NotFound.
-func (e *Backlogs) Deliveries(ctx context.Context, sub arn.ARN, limit int) ([]DeliveryInfo, error) {
-	infos, _, err := e.DeliveriesFrom(ctx, sub, DeliveryPlace{}, StageFinished, limit)
+func (b *Backlogs) Deliveries(ctx context.Context, sub arn.ARN, limit int) ([]DeliveryInfo, error) {
+	infos, _, err := b.DeliveriesFrom(ctx, sub, DeliveryPlace{}, StageFinished, limit)
 	return infos, err
 }
 
@@ -92,17 +92,17 @@ type DeliveryPlace struct {
 
 // DeliveriesFrom is Deliveries from a place on, up to the end of a stage. more is where the next
 // page begins; nil: this is the last one.
-func (e *Backlogs) DeliveriesFrom(ctx context.Context, sub arn.ARN, from DeliveryPlace, until DeliveryStage, limit int) (infos []DeliveryInfo, more *DeliveryPlace, err error) {
+func (b *Backlogs) DeliveriesFrom(ctx context.Context, sub arn.ARN, from DeliveryPlace, until DeliveryStage, limit int) (infos []DeliveryInfo, more *DeliveryPlace, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err
 	}
 	ok := false
-	sh := e.shardOfSubscription(sub)
+	sh := b.shardOfSubscription(sub)
 	err = sh.RunDurableReads(func(*kernel.Tx) (err error) {
 		s, found := sh.deliverable(sub)
 		if ok = found; ok {
 			if qs := sh.BacklogOf(s); qs != nil && from.Stage < StageFinished {
-				infos, more, err = e.pendingDeliveries(sh, qs, from, min(until, StageFresh), limit)
+				infos, more, err = b.pendingDeliveries(sh, qs, from, min(until, StageFresh), limit)
 			}
 		}
 		return err
@@ -115,7 +115,7 @@ func (e *Backlogs) DeliveriesFrom(ctx context.Context, sub arn.ARN, from Deliver
 		if from.Stage == StageFinished {
 			skipped = int(min(from.A, finishedPerSubscription)) // a caller may send any number
 		}
-		ended := e.Finished.Of(e.Clock.Now(), sub, finishedPerSubscription)
+		ended := b.Finished.Of(b.Clock.Now(), sub, finishedPerSubscription)
 		ok = ok || len(ended) > 0
 		for _, info := range ended[min(skipped, len(ended)):] {
 			if len(infos) == limit {
@@ -133,7 +133,7 @@ func (e *Backlogs) DeliveriesFrom(ctx context.Context, sub arn.ARN, from Deliver
 }
 
 // Delivery reports one delivery that is pending or in flight. Errors: NotFound.
-func (e *Backlogs) Delivery(ctx context.Context, sub arn.ARN, id string) (info DeliveryInfo, err error) {
+func (b *Backlogs) Delivery(ctx context.Context, sub arn.ARN, id string) (info DeliveryInfo, err error) {
 	if err := ctx.Err(); err != nil {
 		return info, err
 	}
@@ -142,10 +142,10 @@ func (e *Backlogs) Delivery(ctx context.Context, sub arn.ARN, id string) (info D
 		return info, err
 	}
 	found := false
-	err = e.withBacklog(sub, func(_ *Shard, _ *topic.Subscription, qs *queues.Queue) (err error) {
-		p, leased, err := e.stateOf(qs, name)
+	err = b.withBacklog(sub, func(_ *Shard, _ *topic.Subscription, qs *queues.Queue) (err error) {
+		p, leased, err := b.stateOf(qs, name)
 		if err == nil {
-			info, found, err = e.deliveryAt(qs, p, leased)
+			info, found, err = b.deliveryAt(qs, p, leased)
 		}
 		return err
 	})
@@ -156,17 +156,17 @@ func (e *Backlogs) Delivery(ctx context.Context, sub arn.ARN, id string) (info D
 }
 
 // stateOf finds the state of a message of a backlog.
-func (e *Backlogs) stateOf(qs *queues.Queue, name DeliveryID) (p layout.State, leased bool, err error) {
+func (b *Backlogs) stateOf(qs *queues.Queue, name DeliveryID) (p layout.State, leased bool, err error) {
 	p = layout.State{Sequence: name.Sequence, Lane: name.Lane}
 	if _, leased = qs.Machine.Leased(name.Sequence); leased {
 		return p, true, nil
 	}
 	keys := qs.Machine.Keys()
 	if ofFIFOTopic(qs.ARN) {
-		p, err = e.peekGrouped(keys, bytes.Clone(keys.Record(name.Lane, name.Sequence)))
+		p, err = b.peekGrouped(keys, bytes.Clone(keys.Record(name.Lane, name.Sequence)))
 		return p, false, err
 	}
-	due, scheduled, err := e.Store.Get(nil, keys.DueOf(name.Sequence))
+	due, scheduled, err := b.Store.Get(nil, keys.DueOf(name.Sequence))
 	if err == nil && scheduled {
 		p.Due = int64(layout.Number(due))
 	}
@@ -174,9 +174,9 @@ func (e *Backlogs) stateOf(qs *queues.Queue, name DeliveryID) (p layout.State, l
 }
 
 // deliveryAt reads a delivery; found is false if it has ended.
-func (e *Backlogs) deliveryAt(qs *queues.Queue, p layout.State, leased bool) (info DeliveryInfo, found bool, err error) {
+func (b *Backlogs) deliveryAt(qs *queues.Queue, p layout.State, leased bool) (info DeliveryInfo, found bool, err error) {
 	keys := layout.NewKeys(qs.Shard.ID, qs.Incarnation)
-	record, found, err := e.Store.Get(nil, keys.Record(p.Lane, p.Sequence))
+	record, found, err := b.Store.Get(nil, keys.Record(p.Lane, p.Sequence))
 	if err != nil || !found {
 		return info, false, err
 	}
@@ -184,7 +184,7 @@ func (e *Backlogs) deliveryAt(qs *queues.Queue, p layout.State, leased bool) (in
 	if err != nil {
 		return info, false, err
 	}
-	value, _, err := e.Store.Get(nil, keys.History(p.Sequence))
+	value, _, err := b.Store.Get(nil, keys.History(p.Sequence))
 	if err != nil {
 		return info, false, err
 	}
@@ -202,11 +202,11 @@ func (e *Backlogs) deliveryAt(qs *queues.Queue, p layout.State, leased bool) (in
 	return info, true, nil
 }
 
-func (e *Backlogs) pendingDeliveries(sh *Shard, qs *queues.Queue, from DeliveryPlace, until DeliveryStage, limit int) (infos []DeliveryInfo, more *DeliveryPlace, err error) {
+func (b *Backlogs) pendingDeliveries(sh *Shard, qs *queues.Queue, from DeliveryPlace, until DeliveryStage, limit int) (infos []DeliveryInfo, more *DeliveryPlace, err error) {
 	sh.FlushAppended()
 	keys, fifo := qs.Machine.Keys(), ofFIFOTopic(qs.ARN)
 	add := func(p layout.State, leased bool) error {
-		info, found, err := e.deliveryAt(qs, p, leased)
+		info, found, err := b.deliveryAt(qs, p, leased)
 		if found {
 			infos = append(infos, info)
 		}
@@ -227,40 +227,40 @@ func (e *Backlogs) pendingDeliveries(sh *Shard, qs *queues.Queue, from DeliveryP
 		}
 	}
 	// walk adds the pending deliveries of a span; place is the position of one.
-	walk := func(stage DeliveryStage, span layout.Span, peek func(key, value []byte) (layout.State, error), place func(p layout.State) (a, b uint64)) {
+	walk := func(stage DeliveryStage, span layout.Span, peek func(key, value []byte) (layout.State, error), place func(p layout.State) (first, second uint64)) {
 		if from.Stage > stage || until < stage || err != nil || more != nil {
 			return
 		}
-		err = store.Each(e.Store, span, func(key, value []byte) error {
+		err = store.Each(b.Store, span, func(key, value []byte) error {
 			p, err := peek(key, value)
 			if _, leased := qs.Machine.Leased(p.Sequence); err != nil || leased {
 				return err
 			}
 			if len(infos) == limit {
-				a, b := place(p)
-				more = &DeliveryPlace{stage, a, b}
+				first, second := place(p)
+				more = &DeliveryPlace{stage, first, second}
 				return store.ErrStop
 			}
 			return add(p, false)
 		})
 	}
 	// at is where to begin in a stage: at its first delivery, or where the last page ended.
-	at := func(stage DeliveryStage) (a, b uint64) {
+	at := func(stage DeliveryStage) (first, second uint64) {
 		if from.Stage == stage {
 			return from.A, from.B
 		}
 		return 0, 0
 	}
-	a, b := at(StageDue)
-	walk(StageDue, keys.DueFrom(int64(a), b), layout.DecodeState, func(p layout.State) (uint64, uint64) { return uint64(p.Due), p.Sequence })
-	a, b = at(StageFresh)
+	first, second := at(StageDue)
+	walk(StageDue, keys.DueFrom(int64(first), second), layout.DecodeState, func(p layout.State) (uint64, uint64) { return uint64(p.Due), p.Sequence })
+	first, second = at(StageFresh)
 	byLane := func(p layout.State) (uint64, uint64) { return uint64(p.Lane), p.Sequence }
 	if fifo { // group by group
-		walk(StageFresh, keys.RecordsFrom(layout.Lane(a), b), func(key, _ []byte) (layout.State, error) { return e.peekGrouped(keys, key) }, byLane)
+		walk(StageFresh, keys.RecordsFrom(layout.Lane(first), second), func(key, _ []byte) (layout.State, error) { return b.peekGrouped(keys, key) }, byLane)
 		return infos, more, err
 	}
 	span := qs.Machine.HeadSpan()
-	if behind := keys.Lane(layout.MainLane, b); bytes.Compare(behind.Lower, span.Lower) > 0 {
+	if behind := keys.Lane(layout.MainLane, second); bytes.Compare(behind.Lower, span.Lower) > 0 {
 		span = behind
 	}
 	walk(StageFresh, span, freshState, byLane)
@@ -273,9 +273,9 @@ func freshState(key, _ []byte) (layout.State, error) {
 }
 
 // peekGrouped reads the state of a pending message of a FIFO topic, by the key of its record.
-func (e *Backlogs) peekGrouped(keys *layout.Keys, key []byte) (layout.State, error) {
+func (b *Backlogs) peekGrouped(keys *layout.Keys, key []byte) (layout.State, error) {
 	p, _ := freshState(key, nil)
-	state, returned, err := e.Store.Get(nil, keys.HeldState(p.Lane, p.Sequence))
+	state, returned, err := b.Store.Get(nil, keys.HeldState(p.Lane, p.Sequence))
 	if err != nil || !returned {
 		return p, err
 	}

@@ -57,20 +57,20 @@ func parseDeliveryID(s string) (id DeliveryID, err error) {
 // Pause stops the deliveries of a subscription: present and future messages stay in its
 // backlog. Attempts under way continue, and the consumer releases the leases of those that it
 // has not begun. Errors: NotFound.
-func (e *Backlogs) Pause(ctx context.Context, sub arn.ARN) error {
-	return e.setPaused(ctx, sub, (*topic.State).Pause, (*Recipient).pause)
+func (b *Backlogs) Pause(ctx context.Context, sub arn.ARN) error {
+	return b.setPaused(ctx, sub, (*topic.State).Pause, (*Recipient).pause)
 }
 
 // Resume ends a Pause. Errors: NotFound.
-func (e *Backlogs) Resume(ctx context.Context, sub arn.ARN) error {
-	return e.setPaused(ctx, sub, (*topic.State).Resume, (*Recipient).resume)
+func (b *Backlogs) Resume(ctx context.Context, sub arn.ARN) error {
+	return b.setPaused(ctx, sub, (*topic.State).Resume, (*Recipient).resume)
 }
 
-func (e *Backlogs) setPaused(
+func (b *Backlogs) setPaused(
 	ctx context.Context, name arn.ARN,
 	set func(*topic.State, time.Time, arn.ARN, *mutation.Batch) (*topic.Subscription, error), setDirect func(*Recipient, int64),
 ) error {
-	return e.WithSubscription(ctx, name, func(sh *Shard) (err error) {
+	return b.WithSubscription(ctx, name, func(sh *Shard) (err error) {
 		var sub *topic.Subscription
 		if r := sh.recipients[name]; r != nil {
 			setDirect(r, sh.Now())
@@ -87,12 +87,12 @@ func (e *Backlogs) setPaused(
 }
 
 // Backlog counts the deliveries in the backlog of a subscription. Errors: NotFound.
-func (e *Backlogs) Backlog(ctx context.Context, sub arn.ARN) (info BacklogInfo, err error) {
+func (b *Backlogs) Backlog(ctx context.Context, sub arn.ARN) (info BacklogInfo, err error) {
 	var low uint64
 	var leased int64
 	var qs *queues.Queue
-	sh := e.shardOfSubscription(sub)
-	err = e.ReadSubscription(ctx, sub, func(sh *Shard) error {
+	sh := b.shardOfSubscription(sub)
+	err = b.ReadSubscription(ctx, sub, func(sh *Shard) error {
 		s, ok := sh.subscription(sub)
 		if !ok {
 			return topic.ErrNoSubscription
@@ -117,17 +117,17 @@ func (e *Backlogs) Backlog(ctx context.Context, sub arn.ARN) (info BacklogInfo, 
 	if err != nil || info.Due+info.Waiting+info.InFlight == 0 {
 		return info, err
 	}
-	info.Oldest, err = e.OldestOf(sh, qs, low, leased)
+	info.Oldest, err = b.OldestOf(sh, qs, low, leased)
 	return info, err
 }
 
 // OldestOf is when the oldest message of a backlog was accepted; zero: it is empty. low is a
 // lower bound of its sequences. leased is when the oldest of the messages was accepted that the
 // search does not find; 0: there is none.
-func (e *Backlogs) OldestOf(sh *Shard, qs *queues.Queue, low uint64, leased int64) (at time.Time, err error) {
-	oldest, low, err := e.oldest(sh, qs, low)
+func (b *Backlogs) OldestOf(sh *Shard, qs *queues.Queue, low uint64, leased int64) (at time.Time, err error) {
+	oldest, low, err := b.oldest(sh, qs, low)
 	if err != nil {
-		e.Fatal(err)
+		b.Fatal(err)
 		return at, err
 	}
 	dependsOn, _ := sh.Run(false, func(tx *kernel.Tx) error {
@@ -148,7 +148,7 @@ func (e *Backlogs) OldestOf(sh *Shard, qs *queues.Queue, low uint64, leased int6
 // oldest finds when the oldest message of a backlog was published; 0: it is empty. It does not
 // find those of blocked groups. In the main lane it begins at low; next is where the next
 // search may begin.
-func (e *Backlogs) oldest(sh *Shard, qs *queues.Queue, low uint64) (sent int64, next uint64, err error) {
+func (b *Backlogs) oldest(sh *Shard, qs *queues.Queue, low uint64) (sent int64, next uint64, err error) {
 	next = low
 	keys := layout.NewKeys(sh.ID, qs.Incarnation)
 	for _, lane := range []layout.Lane{layout.MainLane, layout.DelayedLane, layout.MovedLane} {
@@ -156,7 +156,7 @@ func (e *Backlogs) oldest(sh *Shard, qs *queues.Queue, low uint64) (sent int64, 
 		if lane == layout.MainLane {
 			from = low
 		}
-		err := store.Each(e.Store, keys.Lane(lane, from), func(key, value []byte) error {
+		err := store.Each(b.Store, keys.Lane(lane, from), func(key, value []byte) error {
 			at, ok := message.RecordSent(value)
 			if ok && (sent == 0 || at < sent) {
 				sent = at
@@ -170,12 +170,12 @@ func (e *Backlogs) oldest(sh *Shard, qs *queues.Queue, low uint64) (sent int64, 
 			return 0, low, err
 		}
 	}
-	err = store.Each(e.Store, keys.ListedFrom(0), func(key, value []byte) error {
+	err = store.Each(b.Store, keys.ListedFrom(0), func(key, value []byte) error {
 		listing, err := layout.DecodeListing(value)
 		if err != nil {
 			return err
 		}
-		record, _, err := e.Store.Get(nil, keys.Record(listing.Lane, layout.KeySequence(key)))
+		record, _, err := b.Store.Get(nil, keys.Record(listing.Lane, layout.KeySequence(key)))
 		if err != nil {
 			return err
 		}
@@ -189,8 +189,8 @@ func (e *Backlogs) oldest(sh *Shard, qs *queues.Queue, low uint64) (sent int64, 
 
 // withBacklog runs f under the lock of a subscription's shard, and returns once everything that
 // f saw and did is durable. If there is no backlog, f is not run. Errors: NotFound, f's.
-func (e *Backlogs) withBacklog(name arn.ARN, f func(sh *Shard, sub *topic.Subscription, qs *queues.Queue) error) error {
-	sh := e.shardOfSubscription(name)
+func (b *Backlogs) withBacklog(name arn.ARN, f func(sh *Shard, sub *topic.Subscription, qs *queues.Queue) error) error {
+	sh := b.shardOfSubscription(name)
 	return sh.RunDurableReads(func(*kernel.Tx) error {
 		sub, ok := sh.subscription(name)
 		if !ok {
@@ -207,7 +207,7 @@ func (e *Backlogs) withBacklog(name arn.ARN, f func(sh *Shard, sub *topic.Subscr
 
 // RetryNow makes a delivery that waits for its next attempt due now; changed is false if it is
 // already due or in flight. Errors: NotFound.
-func (e *Backlogs) RetryNow(ctx context.Context, sub arn.ARN, id string) (changed bool, err error) {
+func (b *Backlogs) RetryNow(ctx context.Context, sub arn.ARN, id string) (changed bool, err error) {
 	if err := ctx.Err(); err != nil {
 		return false, err
 	}
@@ -216,7 +216,7 @@ func (e *Backlogs) RetryNow(ctx context.Context, sub arn.ARN, id string) (change
 		return false, err
 	}
 	found := false
-	err = e.withBacklog(sub, func(sh *Shard, _ *topic.Subscription, qs *queues.Queue) error {
+	err = b.withBacklog(sub, func(sh *Shard, _ *topic.Subscription, qs *queues.Queue) error {
 		found = true
 		r, err := sh.Do(qs, sh.Now(), queue.MakeDueNow{Lane: name.Lane, Sequence: name.Sequence})
 		changed = r.Changed
@@ -235,7 +235,7 @@ const operatorStep = 512
 // RetryAllNow makes every delivery that waits for its next attempt due now, and returns how many
 // these were. It makes a commit for each 512 of them; if it fails, or ctx ends, some of them are
 // due and the others unchanged. Errors: NotFound.
-func (e *Backlogs) RetryAllNow(ctx context.Context, sub arn.ARN) (n int, err error) {
+func (b *Backlogs) RetryAllNow(ctx context.Context, sub arn.ARN) (n int, err error) {
 	var began int64
 	var last layout.State // how far it has come
 	for more := true; more && err == nil; {
@@ -243,7 +243,7 @@ func (e *Backlogs) RetryAllNow(ctx context.Context, sub arn.ARN) (n int, err err
 			return n, err
 		}
 		more = false
-		err = e.withBacklog(sub, func(sh *Shard, _ *topic.Subscription, qs *queues.Queue) error {
+		err = b.withBacklog(sub, func(sh *Shard, _ *topic.Subscription, qs *queues.Queue) error {
 			now, keys := sh.Now(), qs.Machine.Keys()
 			if began == 0 {
 				began, last.Due = now, now+1
@@ -255,7 +255,7 @@ func (e *Backlogs) RetryAllNow(ctx context.Context, sub arn.ARN) (n int, err err
 			var found []layout.State
 			var values [][]byte
 			seen := 0
-			err := store.Each(e.Store, span, func(key, value []byte) error {
+			err := store.Each(b.Store, span, func(key, value []byte) error {
 				p, err := layout.DecodeState(key, value)
 				if err != nil {
 					return err
@@ -308,10 +308,10 @@ type Waiting struct {
 }
 
 // Next lists the next deliveries, up to 512; none: it is at the end. Errors: NotFound.
-func (e *Backlogs) Next(ctx context.Context, w *Waiting) (ids []string, err error) {
+func (b *Backlogs) Next(ctx context.Context, w *Waiting) (ids []string, err error) {
 	for more := true; more && len(ids) == 0 && err == nil; {
 		more = false
-		err = e.withBacklog(w.Subscription, func(_ *Shard, _ *topic.Subscription, qs *queues.Queue) error {
+		err = b.withBacklog(w.Subscription, func(_ *Shard, _ *topic.Subscription, qs *queues.Queue) error {
 			fifo := ofFIFOTopic(qs.ARN) // its deliveries are listed by group
 			if !w.begun {
 				w.begun, w.below, w.fresh = true, qs.Machine.NextSequence(), fifo
@@ -321,7 +321,7 @@ func (e *Backlogs) Next(ctx context.Context, w *Waiting) (ids []string, err erro
 				peek = layout.DecodeState
 			}
 			seen := 0
-			err := store.Each(e.Store, span, func(key, value []byte) error {
+			err := store.Each(b.Store, span, func(key, value []byte) error {
 				p, err := peek(key, value)
 				if err != nil {
 					return err
@@ -370,7 +370,7 @@ func (w *Waiting) span(m *queue.Machine, fifo bool) layout.Span {
 
 // Peek reads a pending delivery without a lease; Attempt is how many attempts were made.
 // Errors: NotFound, ErrUnderWay.
-func (e *Backlogs) Peek(ctx context.Context, sub arn.ARN, id string) (*Delivery, error) {
+func (b *Backlogs) Peek(ctx context.Context, sub arn.ARN, id string) (*Delivery, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -379,7 +379,7 @@ func (e *Backlogs) Peek(ctx context.Context, sub arn.ARN, id string) (*Delivery,
 		return nil, err
 	}
 	var d *Delivery
-	err = e.withBacklog(sub, func(sh *Shard, s *topic.Subscription, qs *queues.Queue) error {
+	err = b.withBacklog(sub, func(sh *Shard, s *topic.Subscription, qs *queues.Queue) error {
 		d = &Delivery{Subscription: *s, Lease: Lease{Shard: sh, Queue: qs, Queued: queue.Lease{Lane: name.Lane, Sequence: name.Sequence}}}
 		d.Feedback = s.Topic().Feedback(s.Protocol)
 		record, err := sh.waitingRecord(qs, name)
@@ -389,7 +389,7 @@ func (e *Backlogs) Peek(ctx context.Context, sub arn.ARN, id string) (*Delivery,
 		if d.Message, err = message.DecodeRecord(record); err != nil {
 			return err
 		}
-		value, _, err := e.Store.Get(nil, qs.Machine.Keys().History(name.Sequence))
+		value, _, err := b.Store.Get(nil, qs.Machine.Keys().History(name.Sequence))
 		if err != nil {
 			return err
 		}
@@ -401,7 +401,7 @@ func (e *Backlogs) Peek(ctx context.Context, sub arn.ARN, id string) (*Delivery,
 		err = ErrNoDelivery
 	}
 	if err == nil {
-		if err := e.OpenWaiting(d.Message); err != nil && !fault.Is(err) { // it can be dropped even if its key was deleted
+		if err := b.OpenWaiting(d.Message); err != nil && !fault.Is(err) { // it can be dropped even if its key was deleted
 			return nil, err
 		}
 		if d.Direct() && d.Message.Notice != nil {
@@ -430,12 +430,12 @@ func (sh *Shard) waitingRecord(qs *queues.Queue, id DeliveryID) ([]byte, error) 
 // its backlog and adds m, if that is not nil, to the queue dest. It is durable once wait, which
 // is never nil, returns. Errors: those of Transfer, which change nothing; NotFound and
 // ErrUnderWay if it is not pending any more.
-func (e *Backlogs) Remove(ctx context.Context, d *Delivery, dest arn.ARN, m *message.Message, state DeliveryState, reason string) (wait func(), err error) {
+func (b *Backlogs) Remove(ctx context.Context, d *Delivery, dest arn.ARN, m *message.Message, state DeliveryState, reason string) (wait func(), err error) {
 	if err := ctx.Err(); err != nil {
 		return func() {}, err
 	}
 	if m != nil {
-		if err := e.encryptFor(dest, d, m); err != nil {
+		if err := b.encryptFor(dest, d, m); err != nil {
 			return func() {}, err
 		}
 	}
@@ -446,7 +446,7 @@ func (e *Backlogs) Remove(ctx context.Context, d *Delivery, dest arn.ARN, m *mes
 	var c *journal.Commit
 	if m != nil {
 		outgoing := transfer.Outgoing{Shard: from.Shard, Queue: d.Queue, Lease: d.Queued, Check: func() error { return from.removable(d) }}
-		c, err = e.Move(outgoing, e.incoming(d, dest, m, state))
+		c, err = b.Move(outgoing, b.incoming(d, dest, m, state))
 	} else {
 		c, err = from.Run(true, func(*kernel.Tx) error {
 			if err := from.removable(d); err != nil {
@@ -459,7 +459,7 @@ func (e *Backlogs) Remove(ctx context.Context, d *Delivery, dest arn.ARN, m *mes
 			if r := from.recipients[d.Subscription.ARN]; r != nil {
 				r.Failed(d, d.Attempt, reason)
 			}
-			e.Removed(d.Queue)
+			b.Removed(d.Queue)
 			return nil
 		})
 	}
@@ -467,9 +467,9 @@ func (e *Backlogs) Remove(ctx context.Context, d *Delivery, dest arn.ARN, m *mes
 		c.Wait() // the refusal may depend on it
 		return func() {}, err
 	}
-	e.Finish(d, Attempt{}, state, reason)
+	b.Finish(d, Attempt{}, state, reason)
 	if m != nil {
-		e.SinkOf(dest).Arrived(dest, m)
+		b.SinkOf(dest).Arrived(dest, m)
 	}
 	return c.Wait, nil
 }

@@ -16,8 +16,8 @@ import (
 // Take leases up to limit due messages of a subscription's backlog, durably. more says that
 // others are due. A deleted subscription has none. An unreadable message is left out, stays
 // leased until the next start, and is reported by the error.
-func (e *Backlogs) Take(sub arn.ARN, limit int) (taken []*Delivery, more bool, err error) {
-	sh := e.shardOfSubscription(sub)
+func (b *Backlogs) Take(sub arn.ARN, limit int) (taken []*Delivery, more bool, err error) {
+	sh := b.shardOfSubscription(sub)
 	var qs *queues.Queue
 	var durable func(before bool)
 	sh.View(func() {
@@ -36,17 +36,17 @@ func (e *Backlogs) Take(sub arn.ARN, limit int) (taken []*Delivery, more bool, e
 	// the policy allows. Before any other retry it has been durable for long.
 	durable(slices.ContainsFunc(taken, (*Delivery).immediate))
 	keys := layout.NewKeys(sh.ID, qs.Incarnation)
-	undecryptable, unreadable, err := e.readMessages(&keys, taken)
+	undecryptable, unreadable, err := b.readMessages(&keys, taken)
 	if err == nil {
 		for _, d := range undecryptable {
-			e.Drop(d, Attempt{}, keyGone)
+			b.Drop(d, Attempt{}, keyGone)
 			d.Message = nil
 		}
 		taken = slices.DeleteFunc(taken, func(d *Delivery) bool { return d.Message == nil })
-		err = e.readHistories(&keys, taken)
+		err = b.readHistories(&keys, taken)
 	}
 	if err != nil {
-		e.Fatal(err)
+		b.Fatal(err)
 		return nil, false, err
 	}
 	return taken, more, unreadable
@@ -88,23 +88,23 @@ func deliveriesOf(s *topic.Subscription, leases []Lease) []*Delivery {
 // readMessages reads the messages of deliveries; undecryptable are those whose key was deleted.
 // A delivery whose subscription was deleted meanwhile, or whose message cannot be read, has none
 // afterwards; unreadable says why the first could not be read. err is the store's.
-func (e *Backlogs) readMessages(keys *layout.Keys, taken []*Delivery) (undecryptable []*Delivery, unreadable, err error) {
+func (b *Backlogs) readMessages(keys *layout.Keys, taken []*Delivery) (undecryptable []*Delivery, unreadable, err error) {
 	places := make([][]byte, len(taken))
 	for i, d := range taken {
 		places[i] = bytes.Clone(keys.Record(d.Queued.Lane, d.Queued.Sequence))
 	}
-	records, err := e.ReadRecords(places)
+	records, err := b.ReadRecords(places)
 	if err != nil {
 		return nil, nil, err
 	}
 	for i, d := range taken {
 		if records[i] == nil {
-			unreadable = cmp.Or(unreadable, e.Lost(places[i])) // nil: the subscription was deleted meanwhile
+			unreadable = cmp.Or(unreadable, b.Lost(places[i])) // nil: the subscription was deleted meanwhile
 			continue
 		}
 		m, failed := message.DecodeRecord(records[i])
 		if failed == nil {
-			failed = e.OpenWaiting(m)
+			failed = b.OpenWaiting(m)
 		}
 		switch {
 		case failed == nil:
@@ -121,12 +121,12 @@ func (e *Backlogs) readMessages(keys *layout.Keys, taken []*Delivery) (undecrypt
 }
 
 // readHistories reads the earlier attempts at deliveries.
-func (e *Backlogs) readHistories(keys *layout.Keys, taken []*Delivery) error {
+func (b *Backlogs) readHistories(keys *layout.Keys, taken []*Delivery) error {
 	for _, d := range taken {
 		if d.Queued.Receives <= 1 {
 			continue
 		}
-		value, _, err := e.Store.Get(nil, keys.History(d.Queued.Sequence))
+		value, _, err := b.Store.Get(nil, keys.History(d.Queued.Sequence))
 		if err != nil {
 			return err
 		}

@@ -56,13 +56,13 @@ type shard struct {
 
 // New adds the module to the shards, after that of backlogs.
 func New(below *backlog.Backlogs) *Publishing {
-	e := &Publishing{Backlogs: below}
+	p := &Publishing{Backlogs: below}
 	for id, sh := range below.Shards {
-		s := &shard{Shard: sh, module: e, recipients: map[arn.ARN]*backlog.Recipient{}}
-		e.parts.Shards[id] = s
+		s := &shard{Shard: sh, module: p, recipients: map[arn.ARN]*backlog.Recipient{}}
+		p.parts.Shards[id] = s
 		sh.Add(lifecycle{sh: s})
 	}
-	return e
+	return p
 }
 
 // lifecycle is how the kernel runs a shard of this package.
@@ -116,22 +116,22 @@ func (sh *shard) put(r *backlog.Recipient) {
 // PublishDirect accepts a message for an endpoint that belongs to no topic; it is durable on
 // return. name is an arn.Direct. Errors: InsufficientStorage, and KMS's for the store's own
 // key.
-func (e *Publishing) PublishDirect(ctx context.Context, name arn.ARN, endpoint string, m *message.Message) error {
+func (p *Publishing) PublishDirect(ctx context.Context, name arn.ARN, endpoint string, m *message.Message) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if e.Full() {
+	if p.Full() {
 		return kernel.ErrFull
 	}
-	if err := e.Accounts.CheckStorage(name.Account, m.Size()); err != nil {
+	if err := p.Accounts.CheckStorage(name.Account, m.Size()); err != nil {
 		return err
 	}
 	m.Notice = &message.Notice{Kind: message.Notification, Subscription: name.String(), Token: endpoint}
 	m.Seal()
-	if err := e.EncryptWaiting(name, "", nil, arn.ARN{}, m); err != nil {
+	if err := p.EncryptWaiting(name, "", nil, arn.ARN{}, m); err != nil {
 		return err
 	}
-	sh := e.parts.ShardOf(name)
+	sh := p.parts.ShardOf(name)
 	return sh.RunDurable(func(*kernel.Tx) (err error) {
 		r := sh.recipients[name]
 		if r == nil {

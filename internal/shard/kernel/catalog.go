@@ -12,17 +12,17 @@ import (
 // that begin with begins and follow after, in ascending order over all shards, until f returns
 // false. Its cost grows with the shards and the names visited, not with the size of the
 // catalog. The names that it visited are durable when it returns. Errors: the store's.
-func (e *Kernel) MergeNames(prefix func(shard uint16) []byte, begins, after string, f func(name string, value []byte) bool) error {
+func (k *Kernel) MergeNames(prefix func(shard uint16) []byte, begins, after string, f func(name string, value []byte) bool) error {
 	var heads nameHeap
 	defer func() {
 		for _, h := range heads {
 			_ = h.it.Close() // the iteration ended early, by choice or by another error
 		}
-		for _, sh := range e.All {
+		for _, sh := range k.All {
 			sh.AwaitCatalog()
 		}
 	}()
-	for _, sh := range e.All {
+	for _, sh := range k.All {
 		p := prefix(sh.ID)
 		span := keyspace.Prefix(append(bytes.Clone(p), begins...))
 		if after >= begins {
@@ -33,7 +33,7 @@ func (e *Kernel) MergeNames(prefix func(shard uint16) []byte, begins, after stri
 		if bytes.Compare(span.Lower, span.Upper) >= 0 {
 			continue
 		}
-		it, err := e.Store.Iter(span.Lower, span.Upper)
+		it, err := k.Store.Iter(span.Lower, span.Upper)
 		if err != nil {
 			return err
 		}

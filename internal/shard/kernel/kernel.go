@@ -70,46 +70,46 @@ func New(o Options) *Kernel {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	draining := make(chan struct{})
-	e := &Kernel{
+	k := &Kernel{
 		Store: o.Journal.Reader(), Clock: o.Clock, Logger: o.Logger, Config: o, Journal: o.Journal,
 		Draining: draining, drain: sync.OnceFunc(func() { close(draining) }),
 	}
-	e.Running, e.stop = context.WithCancel(context.Background())
-	e.Stopping = e.Running.Done()
-	e.idle = sync.NewCond(&e.startMu)
-	for id := range e.All {
-		e.All[id] = newShard(uint16(id), e)
+	k.Running, k.stop = context.WithCancel(context.Background())
+	k.Stopping = k.Running.Done()
+	k.idle = sync.NewCond(&k.startMu)
+	for id := range k.All {
+		k.All[id] = newShard(uint16(id), k)
 	}
-	return e
+	return k
 }
 
 // OwnShard is the shard of modules whose state is not split by the names of queues, topics and
 // functions. It has its own stream of the journal and its own lock, which follow the others in
 // the order of both. It is made by the first call, which must precede Load.
-func (e *Kernel) OwnShard(stream uint16) *Shard {
-	for _, sh := range e.ownShards {
+func (k *Kernel) OwnShard(stream uint16) *Shard {
+	for _, sh := range k.ownShards {
 		if sh.ID == stream {
 			return sh
 		}
 	}
-	sh := newShard(stream, e)
-	e.ownShards = append(e.ownShards, sh)
-	slices.SortFunc(e.ownShards, func(a, b *Shard) int { return int(a.ID) - int(b.ID) })
+	sh := newShard(stream, k)
+	k.ownShards = append(k.ownShards, sh)
+	slices.SortFunc(k.ownShards, func(a, b *Shard) int { return int(a.ID) - int(b.ID) })
 	return sh
 }
 
 // allShards is all shards, in the order of their ids.
-func (e *Kernel) allShards() []*Shard { return append(e.All[:len(e.All):len(e.All)], e.ownShards...) }
+func (k *Kernel) allShards() []*Shard { return append(k.All[:len(k.All):len(k.All)], k.ownShards...) }
 
 // Drain ends all long polls with an empty answer, and lets no further receive wait. It closes
 // Draining, and may be called again.
-func (e *Kernel) Drain() { e.drain() }
+func (k *Kernel) Drain() { k.drain() }
 
 // Latest is the latest time that a command has seen. A virtual clock must not
 // start before it.
-func (e *Kernel) Latest() time.Time {
+func (k *Kernel) Latest() time.Time {
 	var latest int64
-	for _, sh := range e.allShards() {
+	for _, sh := range k.allShards() {
 		sh.View(func() { latest = max(latest, sh.Meta.Now) })
 	}
 	return clock.Time(latest)
@@ -118,36 +118,36 @@ func (e *Kernel) Latest() time.Time {
 // Close stops the background goroutines, refuses further commands and makes everything durable.
 // Long polls get an empty answer. It fails with poison.ErrPoisoned if a command has panicked:
 // then the state that the shard's parts have only in memory is not written.
-func (e *Kernel) Close() (err error) {
-	e.Drain()
-	e.stopOnce.Do(func() {
-		e.startMu.Lock()
-		e.stop()
-		e.startMu.Unlock()
-		e.AwaitIdle()
-		for _, sh := range e.allShards() {
+func (k *Kernel) Close() (err error) {
+	k.Drain()
+	k.stopOnce.Do(func() {
+		k.startMu.Lock()
+		k.stop()
+		k.startMu.Unlock()
+		k.AwaitIdle()
+		for _, sh := range k.allShards() {
 			if !sh.close() {
 				err = poison.ErrPoisoned
 			}
 		}
-		e.Journal.Sync()
+		k.Journal.Sync()
 	})
 	return err
 }
 
 // Fatal logs a failure of the store and ends the process. It returns where the store was closed
 // and the state is abandoned: what still runs then changes nothing, and its answer reaches nobody.
-func (e *Kernel) Fatal(err error) {
-	if errors.Is(err, store.ErrClosed) && e.Journal.Abandoned() {
+func (k *Kernel) Fatal(err error) {
+	if errors.Is(err, store.ErrClosed) && k.Journal.Abandoned() {
 		return
 	}
-	if s, ok := e.Store.(store.Damaged); ok && s.DamageIn(nil, nil) != nil {
-		e.Logger.Error("the process ends, as it cannot go around damage in the store; to see what is lost run: godwit check",
+	if s, ok := k.Store.(store.Damaged); ok && s.DamageIn(nil, nil) != nil {
+		k.Logger.Error("the process ends, as it cannot go around damage in the store; to see what is lost run: godwit check",
 			"error", err, "damage", s.DamageIn(nil, nil))
 	} else {
-		e.Logger.Error("the store failed; ending the process, a restart recovers everything acknowledged", "error", err)
+		k.Logger.Error("the store failed; ending the process, a restart recovers everything acknowledged", "error", err)
 	}
-	e.Config.Fatal(err)
+	k.Config.Fatal(err)
 }
 
 // ShardNumber is the shard that a queue, topic or function belongs to, in [0, Shards): the
@@ -166,18 +166,18 @@ func ShardNumber(a arn.ARN) uint16 {
 // GoBackground runs f in a goroutine that Close waits for, unless the kernel is stopping. What
 // may take long in f is given Running. It holds the clock, so that virtual time stands still
 // meanwhile.
-func (e *Kernel) GoBackground(f func()) {
-	e.startMu.Lock()
-	defer e.startMu.Unlock()
+func (k *Kernel) GoBackground(f func()) {
+	k.startMu.Lock()
+	defer k.startMu.Unlock()
 	select {
-	case <-e.Stopping:
+	case <-k.Stopping:
 		return
 	default:
 	}
-	release := e.Clock.Hold()
-	e.background++
+	release := k.Clock.Hold()
+	k.background++
 	go func() {
-		defer e.ended()
+		defer k.ended()
 		defer release()
 		defer func() {
 			if cause := recover(); cause != nil && cause != poison.ErrPoisoned { //nolint:errorlint // the very value
@@ -188,30 +188,30 @@ func (e *Kernel) GoBackground(f func()) {
 	}()
 }
 
-func (e *Kernel) ended() {
-	e.startMu.Lock()
-	defer e.startMu.Unlock()
-	if e.background--; e.background == 0 {
-		e.idle.Broadcast()
+func (k *Kernel) ended() {
+	k.startMu.Lock()
+	defer k.startMu.Unlock()
+	if k.background--; k.background == 0 {
+		k.idle.Broadcast()
 	}
 }
 
 // AwaitIdle returns once nothing runs in the background. Unlike the Wait of a sync.WaitGroup it
 // may run while the first goroutine begins.
-func (e *Kernel) AwaitIdle() {
-	e.startMu.Lock()
-	defer e.startMu.Unlock()
-	for e.background > 0 {
-		e.idle.Wait()
+func (k *Kernel) AwaitIdle() {
+	k.startMu.Lock()
+	defer k.startMu.Unlock()
+	for k.background > 0 {
+		k.idle.Wait()
 	}
 }
 
 // InSteps calls step in the background until it returns false or the kernel is stopping.
-func (e *Kernel) InSteps(step func() bool) {
-	e.GoBackground(func() {
+func (k *Kernel) InSteps(step func() bool) {
+	k.GoBackground(func() {
 		for step() {
 			select {
-			case <-e.Stopping:
+			case <-k.Stopping:
 				return
 			default:
 			}
@@ -400,12 +400,12 @@ func MergePages[T any, S Part](ctx context.Context, shards *[Shards]S, limit int
 }
 
 // Full reports that the disk is short of space.
-func (e *Kernel) Full() bool { return e.Config.Full != nil && e.Config.Full() }
+func (k *Kernel) Full() bool { return k.Config.Full != nil && k.Config.Full() }
 
 // Lost describes the damage that has hidden a key which the store does not find; nil: there is
 // none known, and the key was deleted or never there.
-func (e *Kernel) Lost(key []byte) error {
-	s, ok := e.Store.(store.Damaged)
+func (k *Kernel) Lost(key []byte) error {
+	s, ok := k.Store.(store.Damaged)
 	if !ok {
 		return nil
 	}
@@ -422,20 +422,20 @@ func (sh *Shard) FlushAppended() {
 
 // ReadRecord reads a record that an earlier command of the shard has written; ok is false if
 // there is none. It flushes the journal only if the store does not have the record yet.
-func (e *Kernel) ReadRecord(key []byte) (value []byte, ok bool, err error) {
-	if value, ok, err := e.Store.Get(nil, key); err != nil || ok {
+func (k *Kernel) ReadRecord(key []byte) (value []byte, ok bool, err error) {
+	if value, ok, err := k.Store.Get(nil, key); err != nil || ok {
 		return value, ok, err
 	}
-	e.Journal.Flush()
-	return e.Store.Get(nil, key)
+	k.Journal.Flush()
+	return k.Store.Get(nil, key)
 }
 
 // ReadRecords is ReadRecord for several keys, in one pass. A record that does not exist is
 // nil.
-func (e *Kernel) ReadRecords(keys [][]byte) (records [][]byte, err error) {
+func (k *Kernel) ReadRecords(keys [][]byte) (records [][]byte, err error) {
 	records = make([][]byte, len(keys))
 	read := func() (found int, err error) {
-		err = store.GetEach(e.Store, keys, func(i int, record []byte) error {
+		err = store.GetEach(k.Store, keys, func(i int, record []byte) error {
 			found++
 			if records[i] = record; len(keys) > 1 || record == nil { // else it is a copy already
 				records[i] = append([]byte{}, record...)
@@ -447,7 +447,7 @@ func (e *Kernel) ReadRecords(keys [][]byte) (records [][]byte, err error) {
 	if found, err := read(); err != nil || found == len(keys) {
 		return records, err
 	}
-	e.Journal.Flush()
+	k.Journal.Flush()
 	_, err = read()
 	return records, err
 }

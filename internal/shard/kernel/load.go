@@ -12,33 +12,33 @@ import (
 // Load reads the state: the catalog, counters and leases, but no messages. Then, at a start as
 // after a takeover in a cluster, each shard begins a new epoch, transfers that a crash interrupted
 // are reconciled, and deliveries that were in flight are due again.
-func (e *Kernel) Load() error {
-	for _, sh := range e.allShards() {
+func (k *Kernel) Load() error {
+	for _, sh := range k.allShards() {
 		if err := sh.load(); err != nil {
-			if s, ok := e.Store.(store.Damaged); ok {
+			if s, ok := k.Store.(store.Damaged); ok {
 				err = errors.Join(err, s.DamageIn(nil, nil))
 			}
 			return fmt.Errorf("shard %d: %w", sh.ID, err)
 		}
 	}
-	if err := e.loadedWhole(); err != nil {
+	if err := k.loadedWhole(); err != nil {
 		return err
 	}
-	for _, sh := range e.allShards() {
+	for _, sh := range k.allShards() {
 		sh.View(func() {
 			sh.Meta.Epoch++
 			sh.Now()
 		})
 	}
-	e.beginEpoch().Wait()
-	for _, sh := range e.allShards() {
+	k.beginEpoch().Wait()
+	for _, sh := range k.allShards() {
 		for _, l := range sh.lifecycles {
 			if err := l.Recover(); err != nil {
 				return err
 			}
 		}
 	}
-	for _, sh := range e.allShards() {
+	for _, sh := range k.allShards() {
 		for _, l := range sh.lifecycles {
 			sh.View(l.Resume)
 		}
@@ -62,8 +62,8 @@ func (sh *Shard) load() (err error) {
 // loadedWhole fails if damage in the store hides records that must be loaded completely.
 // Without them queues, or policies that deny something, would be taken for deleted, and numbers
 // would be assigned twice.
-func (e *Kernel) loadedWhole() error {
-	s, ok := e.Store.(store.Damaged)
+func (k *Kernel) loadedWhole() error {
+	s, ok := k.Store.(store.Damaged)
 	if !ok {
 		return nil
 	}
@@ -76,12 +76,12 @@ func (e *Kernel) loadedWhole() error {
 }
 
 // beginEpoch makes the shards' new epochs durable before anything is answered.
-func (e *Kernel) beginEpoch() *journal.Commit {
+func (k *Kernel) beginEpoch() *journal.Commit {
 	var c *journal.Commit
-	all := e.allShards()
+	all := k.allShards()
 	for i, sh := range all {
 		_, _ = sh.Run(false, func(*Tx) error {
-			c = e.Journal.Append(journal.EagerIf(i == len(all)-1), sh.pending())
+			c = k.Journal.Append(journal.EagerIf(i == len(all)-1), sh.pending())
 			sh.appended(c)
 			return nil
 		})

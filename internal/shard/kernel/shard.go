@@ -43,9 +43,9 @@ type Shard struct {
 	timer timer
 }
 
-func newShard(id uint16, e *Kernel) *Shard {
-	sh := &Shard{ID: id, kernel: e}
-	sh.Logger = slog.New(deferredLog{sh, e.Logger.Handler()})
+func newShard(id uint16, k *Kernel) *Shard {
+	sh := &Shard{ID: id, kernel: k}
+	sh.Logger = slog.New(deferredLog{sh, k.Logger.Handler()})
 	sh.timer.call = sh.Tick // a method value allocates: it is made once
 	return sh
 }

@@ -241,14 +241,14 @@ func (tx *Tx) end() {
 	for _, sh := range shards {
 		sh.poisoned = true
 	}
-	e := shards[0].kernel
+	k := shards[0].kernel
 	for _, sh := range shards {
 		sh.mu.Unlock()
 	}
 	if cause == nil {
 		return
 	}
-	poison.End(e.Logger, e.Config.Fatal, cause)
+	poison.End(k.Logger, k.Config.Fatal, cause)
 	panic(cause)
 }
 

@@ -36,22 +36,22 @@ const (
 func place(name arn.ARN, attribute string) []byte { return []byte(attribute + " of " + name.String()) }
 
 // seal seals the secrets among attributes into an application's record.
-func (e *Platforms) seal(record *platform.Application, name arn.ARN, attributes map[string]string) (err error) {
+func (p *Platforms) seal(record *platform.Application, name arn.ARN, attributes map[string]string) (err error) {
 	c := credentialsIn(attributes)
-	if record.Principal, err = e.sealed(c.Principal, name, platform.AttrPrincipal); err == nil {
-		record.Credential, err = e.sealed(c.Credential, name, platform.AttrCredential)
+	if record.Principal, err = p.sealed(c.Principal, name, platform.AttrPrincipal); err == nil {
+		record.Credential, err = p.sealed(c.Credential, name, platform.AttrCredential)
 	}
 	return err
 }
 
-func (e *Platforms) sealed(secret string, name arn.ARN, attribute string) ([]byte, error) {
+func (p *Platforms) sealed(secret string, name arn.ARN, attribute string) ([]byte, error) {
 	if secret == "" {
 		return nil, nil
 	}
-	if e.options.Sealer == nil {
+	if p.options.Sealer == nil {
 		return slices.Concat([]byte{inClear}, []byte(secret)), nil
 	}
-	sealed, err := e.options.Sealer.Seal([]byte(secret), place(name, attribute))
+	sealed, err := p.options.Sealer.Seal([]byte(secret), place(name, attribute))
 	if err != nil {
 		return nil, err
 	}
@@ -59,15 +59,15 @@ func (e *Platforms) sealed(secret string, name arn.ARN, attribute string) ([]byt
 }
 
 // open opens an application's secrets, once.
-func (e *Platforms) open(app *application) (*Credentials, error) {
+func (p *Platforms) open(app *application) (*Credentials, error) {
 	if app.opened != nil {
 		return app.opened, nil
 	}
-	principal, err := e.clear(app.Principal, app.arn, platform.AttrPrincipal)
+	principal, err := p.clear(app.Principal, app.arn, platform.AttrPrincipal)
 	if err != nil {
 		return nil, err
 	}
-	credential, err := e.clear(app.Credential, app.arn, platform.AttrCredential)
+	credential, err := p.clear(app.Credential, app.arn, platform.AttrCredential)
 	if err != nil {
 		return nil, err
 	}
@@ -75,15 +75,15 @@ func (e *Platforms) open(app *application) (*Credentials, error) {
 	return app.opened, nil
 }
 
-func (e *Platforms) clear(kept []byte, name arn.ARN, attribute string) (string, error) {
+func (p *Platforms) clear(kept []byte, name arn.ARN, attribute string) (string, error) {
 	switch {
 	case len(kept) == 0:
 		return "", nil
 	case kept[0] == inClear:
 		return string(kept[1:]), nil
-	case kept[0] != isSealed || e.options.Sealer == nil:
+	case kept[0] != isSealed || p.options.Sealer == nil:
 		return "", platform.ErrRecord
 	}
-	secret, err := e.options.Sealer.Open(kept[1:], place(name, attribute))
+	secret, err := p.options.Sealer.Open(kept[1:], place(name, attribute))
 	return string(secret), err
 }

@@ -83,19 +83,19 @@ func (sh *Shard) write(e *endpoint, before *platform.Endpoint) {
 }
 
 // with runs a command in the shard of an endpoint.
-func (e *Platforms) with(ctx context.Context, name arn.ARN, command func(sh *Shard) error) error {
+func (p *Platforms) with(ctx context.Context, name arn.ARN, command func(sh *Shard) error) error {
 	app, _, ok := name.SplitEndpoint()
 	if !ok {
 		return platform.ErrNoEndpoint
 	}
-	sh := e.ShardOf(app)
+	sh := p.ShardOf(app)
 	return sh.change(ctx, func() error { return command(sh) })
 }
 
 // CreateEndpoint makes an endpoint of an application, or finds the one with the same token and
 // attributes. Errors: NotFound, InvalidParameter, InsufficientStorage.
-func (e *Platforms) CreateEndpoint(ctx context.Context, app arn.ARN, token string, userData *string, attributes map[string]string) (name arn.ARN, err error) {
-	sh := e.ShardOf(app)
+func (p *Platforms) CreateEndpoint(ctx context.Context, app arn.ARN, token string, userData *string, attributes map[string]string) (name arn.ARN, err error) {
+	sh := p.ShardOf(app)
 	err = sh.change(ctx, func() error {
 		of, err := sh.find(app)
 		if err != nil {
@@ -116,10 +116,10 @@ func (e *Platforms) CreateEndpoint(ctx context.Context, app arn.ARN, token strin
 			name = there.arn
 			return nil
 		}
-		if e.Full() {
+		if p.Full() {
 			return kernel.ErrFull
 		}
-		id := uuid.UUID(e.options.NewID())
+		id := uuid.UUID(p.options.NewID())
 		created := &endpoint{wanted, of.arn.PlatformEndpoint(id.String()), id, of}
 		sh.write(created, nil)
 		sh.notify(of, platform.EventCreated, created.arn)
@@ -130,8 +130,8 @@ func (e *Platforms) CreateEndpoint(ctx context.Context, app arn.ARN, token strin
 }
 
 // DeleteEndpoint removes an endpoint. Its subscriptions stay. It is idempotent.
-func (e *Platforms) DeleteEndpoint(ctx context.Context, name arn.ARN) error {
-	return e.with(ctx, name, func(sh *Shard) error {
+func (p *Platforms) DeleteEndpoint(ctx context.Context, name arn.ARN) error {
+	return p.with(ctx, name, func(sh *Shard) error {
 		there, err := sh.read(name)
 		if err != nil {
 			return ignoreMissing(err)
@@ -152,8 +152,8 @@ func ignoreMissing(err error) error {
 }
 
 // EndpointAttributes are the attributes of an endpoint. Errors: NotFound.
-func (e *Platforms) EndpointAttributes(ctx context.Context, name arn.ARN) (attributes map[string]string, err error) {
-	err = e.with(ctx, name, func(sh *Shard) error {
+func (p *Platforms) EndpointAttributes(ctx context.Context, name arn.ARN) (attributes map[string]string, err error) {
+	err = p.with(ctx, name, func(sh *Shard) error {
 		there, err := sh.read(name)
 		if err == nil {
 			attributes = there.Shown()
@@ -165,8 +165,8 @@ func (e *Platforms) EndpointAttributes(ctx context.Context, name arn.ARN) (attri
 
 // SetEndpointAttributes changes attributes of an endpoint. Errors: NotFound,
 // InvalidParameter.
-func (e *Platforms) SetEndpointAttributes(ctx context.Context, name arn.ARN, attributes map[string]string) error {
-	return e.with(ctx, name, func(sh *Shard) error {
+func (p *Platforms) SetEndpointAttributes(ctx context.Context, name arn.ARN, attributes map[string]string) error {
+	return p.with(ctx, name, func(sh *Shard) error {
 		there, err := sh.read(name)
 		if err != nil {
 			return err
@@ -200,8 +200,8 @@ func (sh *Shard) update(there *endpoint, next *platform.Endpoint) {
 
 // DisableEndpoint disables an endpoint whose token the platform has refused, unless the token
 // was changed since. It is durable on return.
-func (e *Platforms) DisableEndpoint(ctx context.Context, name arn.ARN, token string) error {
-	return e.with(ctx, name, func(sh *Shard) error {
+func (p *Platforms) DisableEndpoint(ctx context.Context, name arn.ARN, token string) error {
+	return p.with(ctx, name, func(sh *Shard) error {
 		there, err := sh.read(name)
 		if err != nil {
 			return ignoreMissing(err)
@@ -224,8 +224,8 @@ type Endpoint struct {
 
 // ListEndpoints lists an application's endpoints in the order of their ids, up to limit of them
 // after the id after. Errors: NotFound.
-func (e *Platforms) ListEndpoints(ctx context.Context, app arn.ARN, after string, limit int) (page []Endpoint, more bool, err error) {
-	sh := e.ShardOf(app)
+func (p *Platforms) ListEndpoints(ctx context.Context, app arn.ARN, after string, limit int) (page []Endpoint, more bool, err error) {
+	sh := p.ShardOf(app)
 	err = sh.change(ctx, func() error {
 		of, err := sh.find(app)
 		if err != nil {
@@ -236,7 +236,7 @@ func (e *Platforms) ListEndpoints(ctx context.Context, app arn.ARN, after string
 		if id, err := uuid.Parse(after); err == nil {
 			span.Lower = append(append(bytes.Clone(prefix), id[:]...), 0)
 		}
-		return store.EachOf(e.Store, keyspace.KindPlatformEndpoint, span, func(k *keyspace.Key, value []byte) error {
+		return store.EachOf(p.Store, keyspace.KindPlatformEndpoint, span, func(k *keyspace.Key, value []byte) error {
 			if more = len(page) == limit; more {
 				return store.ErrStop
 			}

@@ -73,13 +73,13 @@ func New(below *backlog.Backlogs, o Options) *Platforms {
 	if o.NewID == nil {
 		o.NewID = func() message.ID { return message.ID(uuid.New()) }
 	}
-	e := &Platforms{Backlogs: below, options: o}
+	p := &Platforms{Backlogs: below, options: o}
 	for id, sh := range below.Shards {
-		s := &Shard{Shard: sh, module: e, applications: map[arn.ARN]*application{}}
-		e.Shards[id] = s
+		s := &Shard{Shard: sh, module: p, applications: map[arn.ARN]*application{}}
+		p.Shards[id] = s
 		sh.Add(lifecycle{sh: s})
 	}
-	return e
+	return p
 }
 
 // lifecycle is how the kernel runs a Shard of this package.
@@ -172,21 +172,21 @@ func (sh *Shard) find(name arn.ARN) (*application, error) {
 
 // CreateApplication makes an application, or finds an identical one. Errors: InvalidParameter,
 // InsufficientStorage.
-func (e *Platforms) CreateApplication(ctx context.Context, name arn.ARN, attributes map[string]string) error {
+func (p *Platforms) CreateApplication(ctx context.Context, name arn.ARN, attributes map[string]string) error {
 	if err := platform.Check(name, attributes, true); err != nil {
 		return err
 	}
-	sh := e.ShardOf(name)
+	sh := p.ShardOf(name)
 	return sh.change(ctx, func() error {
 		if app, ok := sh.applications[name]; ok {
 			return sh.same(app, attributes)
 		}
-		if e.Full() {
+		if p.Full() {
 			return kernel.ErrFull
 		}
 		sh.Meta.Incarnation++
 		record := (&platform.Application{Created: sh.Now(), Incarnation: sh.Meta.Incarnation}).With(attributes)
-		if err := e.seal(record, name, attributes); err != nil {
+		if err := p.seal(record, name, attributes); err != nil {
 			return err
 		}
 		app := sh.add(name, record)
@@ -211,8 +211,8 @@ func (sh *Shard) same(app *application, attributes map[string]string) error {
 
 // DeleteApplication removes an application, its endpoints and its backlog, at a cost that does
 // not depend on their number. It is idempotent.
-func (e *Platforms) DeleteApplication(ctx context.Context, name arn.ARN) error {
-	sh := e.ShardOf(name)
+func (p *Platforms) DeleteApplication(ctx context.Context, name arn.ARN) error {
+	sh := p.ShardOf(name)
 	return sh.change(ctx, func() error {
 		app, ok := sh.applications[name]
 		if !ok {
@@ -237,12 +237,12 @@ func (sh *Shard) recordKey(kind byte, incarnation uint64, id []byte) []byte {
 
 // ApplicationAttributes are the attributes of an application, without secrets. Errors:
 // NotFound.
-func (e *Platforms) ApplicationAttributes(ctx context.Context, name arn.ARN) (attributes map[string]string, err error) {
-	sh := e.ShardOf(name)
+func (p *Platforms) ApplicationAttributes(ctx context.Context, name arn.ARN) (attributes map[string]string, err error) {
+	sh := p.ShardOf(name)
 	err = sh.change(ctx, func() error {
 		app, err := sh.find(name)
 		if err == nil {
-			attributes = e.shown(app)
+			attributes = p.shown(app)
 		}
 		return err
 	})
@@ -251,9 +251,9 @@ func (e *Platforms) ApplicationAttributes(ctx context.Context, name arn.ARN) (at
 
 // shown are an application's attributes, with those derived from its credentials. Unreadable
 // credentials give none.
-func (e *Platforms) shown(app *application) map[string]string {
+func (p *Platforms) shown(app *application) map[string]string {
 	all := app.Shown()
-	if c, err := e.open(app); err == nil {
+	if c, err := p.open(app); err == nil {
 		of, _, _ := app.arn.SplitApplication()
 		maps.Copy(all, platform.OfCredentials(of, c.Principal, c.Credential))
 	}
@@ -262,8 +262,8 @@ func (e *Platforms) shown(app *application) map[string]string {
 
 // SetApplicationAttributes changes attributes of an application; the empty string removes
 // one. Errors: NotFound, InvalidParameter.
-func (e *Platforms) SetApplicationAttributes(ctx context.Context, name arn.ARN, attributes map[string]string) error {
-	sh := e.ShardOf(name)
+func (p *Platforms) SetApplicationAttributes(ctx context.Context, name arn.ARN, attributes map[string]string) error {
+	sh := p.ShardOf(name)
 	return sh.change(ctx, func() error {
 		app, err := sh.find(name)
 		if err != nil {
@@ -274,7 +274,7 @@ func (e *Platforms) SetApplicationAttributes(ctx context.Context, name arn.ARN, 
 		}
 		next := app.With(attributes)
 		if _, changed := attributes[platform.AttrCredential]; changed {
-			if err := e.seal(next, name, attributes); err != nil {
+			if err := p.seal(next, name, attributes); err != nil {
 				return err
 			}
 			app.opened = nil
@@ -296,11 +296,11 @@ type Application struct {
 
 // ListApplications lists an account's applications in a region, ordered by platform and name,
 // up to limit of them after after: platform/name.
-func (e *Platforms) ListApplications(ctx context.Context, region, account, after string, limit int) ([]Application, bool, error) {
+func (p *Platforms) ListApplications(ctx context.Context, region, account, after string, limit int) ([]Application, bool, error) {
 	compare := func(a, b Application) int { return strings.Compare(a.ARN.Resource, b.ARN.Resource) }
 	from := arn.PlatformApplication(region, account, after, "")
 	from.Resource = strings.TrimSuffix(from.Resource, "/")
-	page, more, err := kernel.MergePages(ctx, &e.Shards, limit, compare, func(sh *Shard) (page []Application, more bool) {
+	page, more, err := kernel.MergePages(ctx, &p.Shards, limit, compare, func(sh *Shard) (page []Application, more bool) {
 		for name := range sh.applications {
 			if name.Region == region && name.Account == account && name.Resource > from.Resource {
 				page = append(page, Application{name, nil})
@@ -310,19 +310,19 @@ func (e *Platforms) ListApplications(ctx context.Context, region, account, after
 		more = len(page) > limit
 		page = page[:min(len(page), limit)]
 		for i := range page {
-			page[i].Attributes = e.shown(sh.applications[page[i].ARN])
+			page[i].Attributes = p.shown(sh.applications[page[i].ARN])
 		}
 		return page, more
 	})
 	if err != nil {
 		return nil, false, err
 	}
-	return page, more, e.awaitWritten(ctx)
+	return page, more, p.awaitWritten(ctx)
 }
 
 // awaitWritten returns once all changes of applications so far are durable.
-func (e *Platforms) awaitWritten(ctx context.Context) error {
-	for _, sh := range e.Shards {
+func (p *Platforms) awaitWritten(ctx context.Context) error {
+	for _, sh := range p.Shards {
 		var c *journal.Commit
 		sh.View(func() { c = sh.written })
 		c.Wait()
@@ -332,8 +332,8 @@ func (e *Platforms) awaitWritten(ctx context.Context) error {
 
 // HasApplication reports whether an application exists, for statistics: it does not wait until
 // what it reports is durable.
-func (e *Platforms) HasApplication(name arn.ARN) (ok bool) {
-	sh := e.ShardOf(name)
+func (p *Platforms) HasApplication(name arn.ARN) (ok bool) {
+	sh := p.ShardOf(name)
 	sh.View(func() { _, ok = sh.applications[name] })
 	return ok
 }

@@ -27,12 +27,12 @@ type Target struct {
 }
 
 // PushTarget finds an endpoint for a delivery attempt. Errors: NotFound.
-func (e *Platforms) PushTarget(name arn.ARN) (t Target, err error) {
+func (p *Platforms) PushTarget(name arn.ARN) (t Target, err error) {
 	app, _, ok := name.SplitEndpoint()
 	if !ok {
 		return t, platform.ErrNoEndpoint
 	}
-	sh := e.ShardOf(app)
+	sh := p.ShardOf(app)
 	sh.View(func() { t, err = sh.target(name) })
 	return t, err
 }
@@ -58,8 +58,8 @@ func (sh *Shard) target(name arn.ARN) (Target, error) {
 // MayPublish refuses an endpoint that accepts no messages. Errors: InvalidParameter for one
 // that does not exist, or whose platform is not supported for sending; EndpointDisabled,
 // PlatformApplicationDisabled.
-func (e *Platforms) MayPublish(ctx context.Context, name arn.ARN) error {
-	return asTarget(e.with(ctx, name, func(sh *Shard) error {
+func (p *Platforms) MayPublish(ctx context.Context, name arn.ARN) error {
+	return asTarget(p.with(ctx, name, func(sh *Shard) error {
 		_, err := sh.publishable(name)
 		return err
 	}))
@@ -92,32 +92,32 @@ func asTarget(err error) error {
 
 // PublishToEndpoint accepts a message for one endpoint; it is durable on return. Errors:
 // those of MayPublish, InsufficientStorage, and KMS's.
-func (e *Platforms) PublishToEndpoint(ctx context.Context, name arn.ARN, p publication.Publication) error {
+func (p *Platforms) PublishToEndpoint(ctx context.Context, name arn.ARN, pub publication.Publication) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if e.Full() {
+	if p.Full() {
 		return kernel.ErrFull
 	}
 	app, _, ok := name.SplitEndpoint()
 	if !ok {
 		return platform.ErrNoTarget
 	}
-	if err := e.Accounts.CheckStorage(app.Account, p.Size()); err != nil {
+	if err := p.Accounts.CheckStorage(app.Account, pub.Size()); err != nil {
 		return err
 	}
 	of, _, _ := app.SplitApplication()
 	m := &message.Message{
-		ID: p.ID, Sender: p.Sender, Trace: p.Trace, Attributes: p.Attributes, Body: p.Body,
-		Notice: &message.Notice{Kind: message.Notification, Subject: p.Subject, Token: name.String()},
+		ID: pub.ID, Sender: pub.Sender, Trace: pub.Trace, Attributes: pub.Attributes, Body: pub.Body,
+		Notice: &message.Notice{Kind: message.Notification, Subject: pub.Subject, Token: name.String()},
 	}
-	if body, own := p.Bodies[of]; own {
+	if body, own := pub.Bodies[of]; own {
 		m.Body, m.Notice.Own = []byte(body), true
 	}
-	if err := e.EncryptWaiting(app, "", p.Caller, arn.ARN{}, m); err != nil {
+	if err := p.EncryptWaiting(app, "", pub.Caller, arn.ARN{}, m); err != nil {
 		return err
 	}
-	sh := e.ShardOf(app)
+	sh := p.ShardOf(app)
 	err := sh.RunDurable(func(tx *kernel.Tx) error {
 		tx.DependOn(sh.written)
 		sh.visible()
@@ -126,9 +126,9 @@ func (e *Platforms) PublishToEndpoint(ctx context.Context, name arn.ARN, p publi
 			return err
 		}
 		sh.AcceptFor(there.app.recipient, m)
-		if e.options.Published != nil {
-			sh.Emit(&published{e.options.Published, &topics.Published{
-				Topic: app, ID: p.ID, At: clock.Time(m.Sent), Size: p.Size(),
+		if p.options.Published != nil {
+			sh.Emit(&published{p.options.Published, &topics.Published{
+				Topic: app, ID: pub.ID, At: clock.Time(m.Sent), Size: pub.Size(),
 				Feedback: there.app.recipient.Topic().Feedback(topic.Application),
 			}})
 		}

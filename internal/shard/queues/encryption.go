@@ -14,41 +14,41 @@ import (
 
 // EncryptFor is Encrypt for a service that sends one message for source. If the queue does
 // not exist, a later step refuses the message.
-func (e *Queues) EncryptFor(q arn.ARN, who *caller.Caller, source arn.ARN, m *message.Message) error {
-	if e.Keys == nil {
+func (q *Queues) EncryptFor(name arn.ARN, who *caller.Caller, source arn.ARN, m *message.Message) error {
+	if q.Keys == nil {
 		return nil // Admits refuses unknown keys
 	}
 	var cfg queue.Config
 	found := false
-	sh := e.ShardOf(q)
+	sh := q.ShardOf(name)
 	sh.View(func() {
 		var qs *Queue
-		if qs, found = sh.Queue(q); found {
+		if qs, found = sh.Queue(name); found {
 			cfg = qs.Machine.Config()
 		}
 	})
 	if !found {
 		return nil
 	}
-	return e.Encrypt(q, cfg, who, source, m)
+	return q.Encrypt(name, cfg, who, source, m)
 }
 
 // MayDecrypt refuses a caller, nil for the root of the queue's account, to whom the queue's key
 // decrypts nothing. Errors: KMS's, and QueueDoesNotExist.
-func (e *Queues) MayDecrypt(ctx context.Context, q arn.ARN, who *caller.Caller) error {
-	cfg, err := e.QueueConfig(ctx, q)
-	if err != nil || e.Keys == nil {
+func (q *Queues) MayDecrypt(ctx context.Context, name arn.ARN, who *caller.Caller) error {
+	cfg, err := q.QueueConfig(ctx, name)
+	if err != nil || q.Keys == nil {
 		return err
 	}
-	return e.Keys.MayDecrypt(q, cfg, who)
+	return q.Keys.MayDecrypt(name, cfg, who)
 }
 
 // Encrypted says whether and how messages of a queue are encrypted.
-func (e *Queues) Encrypted(qs *Queue) (encrypted, managed bool) {
-	if e.Keys == nil {
+func (q *Queues) Encrypted(qs *Queue) (encrypted, managed bool) {
+	if q.Keys == nil {
 		return false, false
 	}
-	return e.Keys.Encrypts(qs.Machine.Config())
+	return q.Keys.Encrypts(qs.Machine.Config())
 }
 
 // ErrInClear refuses for now a message in clear for a queue that is encrypted: it was made when
@@ -57,8 +57,8 @@ var ErrInClear = fault.NewRule(fault.Unavailable, "queues: the queue encrypts it
 
 // CheckEncrypted refuses a message in clear that is to enter a queue that encrypts. It is called
 // under the shard's lock. Errors: ErrInClear.
-func (e *Queues) CheckEncrypted(qs *Queue, m *message.Message) error {
-	if encrypted, _ := e.Encrypted(qs); encrypted && m.Cipher == nil {
+func (q *Queues) CheckEncrypted(qs *Queue, m *message.Message) error {
+	if encrypted, _ := q.Encrypted(qs); encrypted && m.Cipher == nil {
 		return ErrInClear
 	}
 	return nil
@@ -66,24 +66,24 @@ func (e *Queues) CheckEncrypted(qs *Queue, m *message.Message) error {
 
 // decrypt decrypts a message for a caller; nil is the root of the queue's account. refused
 // says that the caller or the key was refused; otherwise an error is the message's.
-func (e *Queues) decrypt(qs *Queue, who *caller.Caller, m *message.Message) (refused bool, err error) {
+func (q *Queues) decrypt(qs *Queue, who *caller.Caller, m *message.Message) (refused bool, err error) {
 	if m.Cipher == nil {
 		return false, nil
 	}
 	var cfg queue.Config
 	qs.Shard.View(func() { cfg = qs.Machine.Config() })
-	return e.Reveal(cfg, qs.ARN.Account, who, m)
+	return q.Reveal(cfg, qs.ARN.Account, who, m)
 }
 
 // Reveal decrypts a message of an account's queue for a caller; nil is the root of the
 // account. refused is as in decrypt.
-func (e *Queues) Reveal(cfg queue.Config, account string, who *caller.Caller, m *message.Message) (refused bool, err error) {
-	if e.Keys == nil {
+func (q *Queues) Reveal(cfg queue.Config, account string, who *caller.Caller, m *message.Message) (refused bool, err error) {
+	if q.Keys == nil {
 		return false, encryption.ErrNoKeys
 	}
 	if who == nil {
 		who = authorize.RootOf(account)
 	}
-	err = e.Keys.Decrypt(cfg, who, m)
+	err = q.Keys.Decrypt(cfg, who, m)
 	return fault.Is(err), err
 }

@@ -63,9 +63,9 @@ func (l *queueEvents) Emit() {
 }
 
 // EmitNow emits an event that belongs to no command. The caller must hold no lock.
-func (e *Queues) EmitNow(ev QueueEvent) {
-	if e.options.Events != nil {
-		e.options.Events(ev)
+func (q *Queues) EmitNow(ev QueueEvent) {
+	if q.options.Events != nil {
+		q.options.Events(ev)
 	}
 }
 

@@ -30,25 +30,25 @@ type QueueGauges struct {
 
 // QueueGauges measures a queue, at a cost that does not depend on its length. Errors:
 // QueueDoesNotExist.
-func (e *Queues) QueueGauges(ctx context.Context, a arn.ARN) (QueueGauges, error) {
+func (q *Queues) QueueGauges(ctx context.Context, a arn.ARN) (QueueGauges, error) {
 	if err := ctx.Err(); err != nil {
 		return QueueGauges{}, err
 	}
-	g, dependsOn, err := e.measure(a)
+	g, dependsOn, err := q.measure(a)
 	dependsOn.Wait()
 	return g, err
 }
 
 // SampleQueue is QueueGauges for metrics: it does not wait until the values are durable, so that
 // there are metrics while the disk hangs.
-func (e *Queues) SampleQueue(a arn.ARN) (QueueGauges, error) {
-	g, _, err := e.measure(a)
+func (q *Queues) SampleQueue(a arn.ARN) (QueueGauges, error) {
+	g, _, err := q.measure(a)
 	return g, err
 }
 
 // NonEmptyQueues are the queues that have messages.
-func (e *Queues) NonEmptyQueues() (all []arn.ARN) {
-	for _, sh := range e.Shards {
+func (q *Queues) NonEmptyQueues() (all []arn.ARN) {
+	for _, sh := range q.Shards {
 		sh.View(func() {
 			now := sh.Now()
 			for a, qs := range sh.loaded { // of the others none has
@@ -62,8 +62,8 @@ func (e *Queues) NonEmptyQueues() (all []arn.ARN) {
 }
 
 // measure is QueueGauges without waiting for dependsOn, the commit that the answer depends on.
-func (e *Queues) measure(a arn.ARN) (g QueueGauges, dependsOn *journal.Commit, err error) {
-	sh := e.ShardOf(a)
+func (q *Queues) measure(a arn.ARN) (g QueueGauges, dependsOn *journal.Commit, err error) {
+	sh := q.ShardOf(a)
 	dependsOn, err = sh.Run(false, func(tx *kernel.Tx) error {
 		if created, ok := sh.isParked(a); ok {
 			g.Created = time.UnixMilli(created)

@@ -18,21 +18,21 @@ import (
 // returns a result for each, also for duplicates, which add nothing. Errors:
 // QueueDoesNotExist; InsufficientStorage; Throttled if the account's storage quota is used
 // up; those of injected faults; ctx's.
-func (e *Queues) Send(ctx context.Context, a arn.ARN, msgs []Outgoing) ([]SendResult, error) {
+func (q *Queues) Send(ctx context.Context, a arn.ARN, msgs []Outgoing) ([]SendResult, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if e.Full() {
+	if q.Full() {
 		return nil, kernel.ErrFull
 	}
 	size := 0
 	for i := range msgs {
 		size += msgs[i].Message.Size()
 	}
-	if err := e.Accounts.CheckStorage(a.Account, size); err != nil {
+	if err := q.Accounts.CheckStorage(a.Account, size); err != nil {
 		return nil, err
 	}
-	sh := e.ShardOf(a)
+	sh := q.ShardOf(a)
 	var results []SendResult
 	err := sh.RunDurable(func(tx *kernel.Tx) (err error) {
 		tx.DependOn(sh.Log.Last()) // the originals of duplicates must be durable, too
@@ -135,7 +135,7 @@ type Found struct {
 // there is at least one; if ctx ends first, nothing stays leased. Errors: QueueDoesNotExist;
 // OverLimit if the queue has too many messages in flight and the receive does not wait; those
 // of injected faults; ctx's.
-func (e *Queues) Receive(ctx context.Context, req ReceiveRequest) ([]Received, error) {
+func (q *Queues) Receive(ctx context.Context, req ReceiveRequest) ([]Received, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -144,7 +144,7 @@ func (e *Queues) Receive(ctx context.Context, req ReceiveRequest) ([]Received, e
 	for range receiveRounds {
 		var again bool
 		var err error
-		if qs, received, again, err = e.receiveOnce(ctx, &req); err != nil {
+		if qs, received, again, err = q.receiveOnce(ctx, &req); err != nil {
 			return nil, err
 		}
 		if !again {
@@ -152,14 +152,14 @@ func (e *Queues) Receive(ctx context.Context, req ReceiveRequest) ([]Received, e
 		}
 		req.Wait = 0
 	}
-	e.EmitNow(QueueEvent{Queue: qs.ARN, Slot: &qs.slot, Kind: MessagesReceived, At: e.Clock.Now().UnixMilli(), Messages: len(received)})
+	q.EmitNow(QueueEvent{Queue: qs.ARN, Slot: &qs.slot, Kind: MessagesReceived, At: q.Clock.Now().UnixMilli(), Messages: len(received)})
 	return received, nil
 }
 
 // receiveOnce is one round of Receive. again says that it has found only unreadable messages,
 // which are quarantined now, so that another round may find others. qs is the queue.
-func (e *Queues) receiveOnce(ctx context.Context, req *ReceiveRequest) (qs *Queue, received []Received, again bool, err error) {
-	sh := e.ShardOf(req.Queue)
+func (q *Queues) receiveOnce(ctx context.Context, req *ReceiveRequest) (qs *Queue, received []Received, again bool, err error) {
+	sh := q.ShardOf(req.Queue)
 	var found Found
 	var w *waiter
 	dependsOn, err := sh.Run(false, func(tx *kernel.Tx) (err error) {
@@ -174,14 +174,14 @@ func (e *Queues) receiveOnce(ctx context.Context, req *ReceiveRequest) (qs *Queu
 		return nil, nil, false, err
 	}
 	if w != nil {
-		if found = e.waitFor(ctx, sh, w, req.Wait); len(found.Leases) == 0 {
+		if found = q.waitFor(ctx, sh, w, req.Wait); len(found.Leases) == 0 {
 			sh.AwaitCatalog()
 		}
 	} else if len(found.Leases) == 0 {
 		dependsOn.Wait()
 	}
 	found.Commit.Wait()
-	e.Journal.AwaitReplicated(found.leased)
+	q.Journal.AwaitReplicated(found.leased)
 	if err := ctx.Err(); err != nil {
 		sh.requeue(&found, found.Leases)
 		return nil, nil, false, err
@@ -189,7 +189,7 @@ func (e *Queues) receiveOnce(ctx context.Context, req *ReceiveRequest) (qs *Queu
 	if found.Err != nil {
 		return nil, nil, false, found.Err
 	}
-	received, unreadable, err := e.readLeased(ctx, sh, found, req)
+	received, unreadable, err := q.readLeased(ctx, sh, found, req)
 	if err != nil {
 		return nil, nil, false, err
 	}
@@ -299,7 +299,7 @@ func (sh *Shard) failWaiters(qs *Queue, err error) {
 
 // waitFor waits until a waiter is served, or its wait or ctx ends. A long poll waits in real
 // time, even with a virtual clock, as the client's SDK does.
-func (e *Queues) waitFor(ctx context.Context, sh *Shard, w *waiter, wait time.Duration) Found {
+func (q *Queues) waitFor(ctx context.Context, sh *Shard, w *waiter, wait time.Duration) Found {
 	timeout := make(chan struct{})
 	timer := clock.System.AfterFunc(wait, func() { close(timeout) })
 	defer timer.Stop()
@@ -307,7 +307,7 @@ func (e *Queues) waitFor(ctx context.Context, sh *Shard, w *waiter, wait time.Du
 	case found := <-w.result:
 		return found
 	case <-timeout:
-	case <-e.Draining:
+	case <-q.Draining:
 	case <-ctx.Done():
 	}
 	served := false
@@ -351,13 +351,13 @@ func (sh *Shard) quarantine(qs *Queue, all []unreadable) {
 
 // DeleteMessages deletes received messages by their receipt handles. It is idempotent. Errors:
 // QueueDoesNotExist, ctx's; per handle nil or ReceiptHandleIsInvalid.
-func (e *Queues) DeleteMessages(ctx context.Context, a arn.ARN, handles []string) ([]error, error) {
+func (q *Queues) DeleteMessages(ctx context.Context, a arn.ARN, handles []string) ([]error, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	deleted, again := 0, 0
-	return e.byHandle(a, len(handles), func(sh *Shard, qs *Queue, i int) error {
-		h, ok := e.handles.Open(handles[i], sh.ID, qs.Incarnation)
+	return q.byHandle(a, len(handles), func(sh *Shard, qs *Queue, i int) error {
+		h, ok := q.handles.Open(handles[i], sh.ID, qs.Incarnation)
 		if !ok && sh.purged(qs, handles[i]) {
 			again++
 			return nil
@@ -394,14 +394,14 @@ type VisibilityChange struct {
 // QueueDoesNotExist, ctx's; per change nil, ReceiptHandleIsInvalid, MessageNotInflight for a
 // message under transfer, OverLimit if too many are in flight, or InvalidParameter for more
 // than 12 h in all or a message that was deleted.
-func (e *Queues) ChangeVisibility(ctx context.Context, a arn.ARN, changes []VisibilityChange) ([]error, error) {
+func (q *Queues) ChangeVisibility(ctx context.Context, a arn.ARN, changes []VisibilityChange) ([]error, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	changed := 0
-	return e.byHandle(a, len(changes), func(sh *Shard, qs *Queue, i int) error {
+	return q.byHandle(a, len(changes), func(sh *Shard, qs *Queue, i int) error {
 		c := changes[i]
-		h, ok := e.handles.Open(c.Handle, sh.ID, qs.Incarnation)
+		h, ok := q.handles.Open(c.Handle, sh.ID, qs.Incarnation)
 		if !ok && sh.purged(qs, c.Handle) {
 			return ErrMessageGone.With(c.Handle)
 		}
@@ -432,12 +432,12 @@ func (e *Queues) ChangeVisibility(ctx context.Context, a arn.ARN, changes []Visi
 // ReleaseMessages makes received messages visible at once, and does not count that they were received:
 // for a consumer that has not looked at them. A handle whose lease has ended is passed over.
 // Errors: QueueDoesNotExist, ctx's.
-func (e *Queues) ReleaseMessages(ctx context.Context, a arn.ARN, handles []string) error {
+func (q *Queues) ReleaseMessages(ctx context.Context, a arn.ARN, handles []string) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	_, err := e.byHandle(a, len(handles), func(sh *Shard, qs *Queue, i int) error {
-		h, ok := e.handles.Open(handles[i], sh.ID, qs.Incarnation)
+	_, err := q.byHandle(a, len(handles), func(sh *Shard, qs *Queue, i int) error {
+		h, ok := q.handles.Open(handles[i], sh.ID, qs.Incarnation)
 		if !ok {
 			return nil
 		}
@@ -454,8 +454,8 @@ func (e *Queues) ReleaseMessages(ctx context.Context, a arn.ARN, handles []strin
 // byHandle runs f for each of n receipt handles, and then emit, in one command. For a FIFO queue
 // it returns once that is durable. For a standard queue that may be up to 10 ms later: if a
 // delete or visibility timeout is lost in a crash, the message is only received once more.
-func (e *Queues) byHandle(a arn.ARN, n int, f func(sh *Shard, qs *Queue, i int) error, emit func(sh *Shard, qs *Queue)) ([]error, error) {
-	sh := e.ShardOf(a)
+func (q *Queues) byHandle(a arn.ARN, n int, f func(sh *Shard, qs *Queue, i int) error, emit func(sh *Shard, qs *Queue)) ([]error, error) {
+	sh := q.ShardOf(a)
 	var errs []error
 	var catalog *journal.Commit
 	fifo := a.FIFO()
@@ -481,6 +481,6 @@ func (e *Queues) byHandle(a arn.ARN, n int, f func(sh *Shard, qs *Queue, i int) 
 		lazy.Wait()
 		return errs, err
 	}
-	e.Journal.AwaitIfSlow(lazy)
+	q.Journal.AwaitIfSlow(lazy)
 	return errs, nil
 }

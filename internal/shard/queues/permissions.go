@@ -12,19 +12,19 @@ import (
 // AddPermission adds a statement to a queue's policy. Errors:
 // QueueDoesNotExist; InvalidParameter when the label is taken; OverLimit when
 // the policy would grow too large.
-func (e *Queues) AddPermission(ctx context.Context, a arn.ARN, p queuepolicy.Permission) error {
-	return e.editPolicy(ctx, a, func(doc string) (string, error) { return queuepolicy.Add(doc, a, p) })
+func (q *Queues) AddPermission(ctx context.Context, a arn.ARN, p queuepolicy.Permission) error {
+	return q.editPolicy(ctx, a, func(doc string) (string, error) { return queuepolicy.Add(doc, a, p) })
 }
 
 // RemovePermission removes the statements with a label from a queue's policy,
 // and with the last one the policy itself.
 // Errors: QueueDoesNotExist; InvalidParameter when there is none.
-func (e *Queues) RemovePermission(ctx context.Context, a arn.ARN, label string) error {
-	return e.editPolicy(ctx, a, func(doc string) (string, error) { return queuepolicy.Remove(doc, label) })
+func (q *Queues) RemovePermission(ctx context.Context, a arn.ARN, label string) error {
+	return q.editPolicy(ctx, a, func(doc string) (string, error) { return queuepolicy.Remove(doc, label) })
 }
 
-func (e *Queues) editPolicy(ctx context.Context, a arn.ARN, edit func(doc string) (string, error)) error {
-	return e.WithCatalog(ctx, a, func(sh *Shard) error {
+func (q *Queues) editPolicy(ctx context.Context, a arn.ARN, edit func(doc string) (string, error)) error {
+	return q.WithCatalog(ctx, a, func(sh *Shard) error {
 		qs, err := sh.Lookup(a)
 		if err != nil {
 			return err

@@ -31,8 +31,8 @@ func (qs *Queue) loadPolicy() (ok bool) {
 }
 
 // QueuePolicy is the policy of a queue; nil: it has none, or does not exist.
-func (e *Queues) QueuePolicy(ctx context.Context, a arn.ARN) (p *policy.Policy) {
-	_ = e.ReadCatalog(ctx, a, func(sh *Shard) error {
+func (q *Queues) QueuePolicy(ctx context.Context, a arn.ARN) (p *policy.Policy) {
+	_ = q.ReadCatalog(ctx, a, func(sh *Shard) error {
 		qs, err := sh.Lookup(a)
 		if err == nil {
 			p = qs.Policy

@@ -23,14 +23,14 @@ const (
 // Deduplication starts over, sequence numbers continue, and long polls go on waiting. Errors:
 // QueueDoesNotExist; PurgeQueueInProgress within 60 s of the last purge, with
 // Options.Cooldowns; ctx's.
-func (e *Queues) PurgeQueue(ctx context.Context, a arn.ARN) error {
-	return e.WithCatalog(ctx, a, func(sh *Shard) error {
+func (q *Queues) PurgeQueue(ctx context.Context, a arn.ARN) error {
+	return q.WithCatalog(ctx, a, func(sh *Shard) error {
 		old, err := sh.Lookup(a)
 		if err != nil {
 			return err
 		}
 		now := sh.Now()
-		if e.options.Cooldowns && old.Record.Purged != 0 && now-old.Record.Purged < purgeCooldown {
+		if q.options.Cooldowns && old.Record.Purged != 0 && now-old.Record.Purged < purgeCooldown {
 			return ErrPurging.With(a.Resource)
 		}
 		sh.Meta.Incarnation++
@@ -49,7 +49,7 @@ func (e *Queues) PurgeQueue(ctx context.Context, a arn.ARN) error {
 		for w := waiters.first; w != nil; w = w.next {
 			w.queue = qs
 		}
-		e.Hooks.Purged(a)
+		q.Hooks.Purged(a)
 		sh.EmitEvent(QueueEvent{Queue: a, Kind: MessagesChanged, At: now})
 		sh.writeQueue(qs)
 		return nil

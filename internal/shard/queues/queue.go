@@ -100,16 +100,16 @@ type Shard struct {
 
 // New adds the module to the shards.
 func New(k *kernel.Kernel, o Options) *Queues {
-	e := &Queues{Kernel: k, options: o, Accounts: o.Accounts, Messages: encryption.Messages{Keys: o.Encryption}}
-	if e.Accounts == nil {
-		e.Accounts = accounts.New(nil, k.Clock.Now)
+	q := &Queues{Kernel: k, options: o, Accounts: o.Accounts, Messages: encryption.Messages{Keys: o.Encryption}}
+	if q.Accounts == nil {
+		q.Accounts = accounts.New(nil, k.Clock.Now)
 	}
 	for id, sh := range k.All {
-		s := &Shard{Shard: sh, module: e, Duplicates: deduplog.New(k, sh), loaded: map[arn.ARN]*Queue{}, Backlogs: map[layout.Incarnation]*Queue{}}
-		e.Shards[id] = s
+		s := &Shard{Shard: sh, module: q, Duplicates: deduplog.New(k, sh), loaded: map[arn.ARN]*Queue{}, Backlogs: map[layout.Incarnation]*Queue{}}
+		q.Shards[id] = s
 		sh.Add(lifecycle{sh: s})
 	}
-	return e
+	return q
 }
 
 // lifecycle is how the kernel runs a Shard of this package.

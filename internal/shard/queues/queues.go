@@ -84,22 +84,22 @@ func (sh *Shard) writeQueue(qs *Queue) { qs.Record.Put(&sh.Batch, sh.ID, qs.ARN)
 // values that the request names is left as it is. Errors: QueueNameExists;
 // QueueDeletedRecently within 60 s of a deletion, with Options.Cooldowns; OverLimit,
 // InsufficientStorage, and those of attribute.Check.
-func (e *Queues) CreateQueue(ctx context.Context, spec QueueSpec) error {
+func (q *Queues) CreateQueue(ctx context.Context, spec QueueSpec) error {
 	if _, err := queuepolicy.Parse(spec.Attributes[attribute.Policy]); err != nil {
 		return err
 	}
-	err := e.WithCatalog(ctx, spec.ARN, func(sh *Shard) error {
+	err := q.WithCatalog(ctx, spec.ARN, func(sh *Shard) error {
 		if qs, ok := sh.Queue(spec.ARN); ok {
 			return sameQueue(qs.Record, spec)
 		}
 		now := sh.Now()
 		if at, ok := sh.deletions[spec.ARN]; ok {
-			if e.options.Cooldowns && now-at < deletionCooldown {
+			if q.options.Cooldowns && now-at < deletionCooldown {
 				return ErrDeletedRecently
 			}
 			delete(sh.deletions, spec.ARN)
 		}
-		if e.Full() {
+		if q.Full() {
 			return kernel.ErrFull
 		}
 		if err := attribute.Check(spec.ARN, spec.Attributes); err != nil {
@@ -109,7 +109,7 @@ func (e *Queues) CreateQueue(ctx context.Context, spec QueueSpec) error {
 		if err != nil {
 			return err
 		}
-		if err := e.Accounts.Of(spec.ARN.Account).AddQueue(); err != nil {
+		if err := q.Accounts.Of(spec.ARN.Account).AddQueue(); err != nil {
 			return err
 		}
 		sh.Meta.Incarnation++
@@ -121,7 +121,7 @@ func (e *Queues) CreateQueue(ctx context.Context, spec QueueSpec) error {
 		sh.writeQueue(qs)
 		return nil
 	})
-	return e.EmitCreation(spec.ARN, err)
+	return q.EmitCreation(spec.ARN, err)
 }
 
 // compactClone copies a map that is kept for long, so that it has no spare capacity, and its
@@ -162,16 +162,16 @@ func sameQueue(r *QueueRecord, spec QueueSpec) error {
 
 // DeleteQueue deletes a queue and all its messages in constant time. Errors:
 // QueueDoesNotExist.
-func (e *Queues) DeleteQueue(ctx context.Context, a arn.ARN) error {
-	return e.WithCatalog(ctx, a, func(sh *Shard) error {
+func (q *Queues) DeleteQueue(ctx context.Context, a arn.ARN) error {
+	return q.WithCatalog(ctx, a, func(sh *Shard) error {
 		qs, err := sh.Lookup(a)
 		if err != nil {
 			return err
 		}
 		sh.Drop(qs)
 		sh.linkDeadLetter(a, qs.Machine.Config().DeadLetter, arn.ARN{})
-		e.Hooks.Deleted(a)
-		e.Accounts.Of(a.Account).DropQueue()
+		q.Hooks.Deleted(a)
+		q.Accounts.Of(a.Account).DropQueue()
 		sh.Batch.Delete(catalogKey(sh.ID, a))
 		delete(sh.loaded, a)
 		now := sh.Now()
@@ -210,9 +210,9 @@ func (sh *Shard) Counts(qs *Queue, now int64) queue.Counts {
 }
 
 // QueueInfo describes a queue. Errors: QueueDoesNotExist.
-func (e *Queues) QueueInfo(ctx context.Context, a arn.ARN) (info QueueInfo, err error) {
+func (q *Queues) QueueInfo(ctx context.Context, a arn.ARN) (info QueueInfo, err error) {
 	var counted *journal.Commit
-	err = e.ReadCatalog(ctx, a, func(sh *Shard) error {
+	err = q.ReadCatalog(ctx, a, func(sh *Shard) error {
 		qs, err := sh.Lookup(a)
 		if err != nil {
 			return err
@@ -233,13 +233,13 @@ func (e *Queues) QueueInfo(ctx context.Context, a arn.ARN) (info QueueInfo, err 
 
 // QueueConfig is the configuration of a queue, for the checks before a send: it is cached and
 // mostly takes no lock. Errors: QueueDoesNotExist, and those of injected faults.
-func (e *Queues) QueueConfig(ctx context.Context, a arn.ARN) (queue.Config, error) {
+func (q *Queues) QueueConfig(ctx context.Context, a arn.ARN) (queue.Config, error) {
 	if err := ctx.Err(); err != nil {
 		return queue.Config{}, err
 	}
-	sh := e.ShardOf(a)
+	sh := q.ShardOf(a)
 	if c := sh.cachedConfig.Load(); c != nil && c.generation == sh.Generation.Load() && c.queue == a {
-		return c.config, e.Injected(a)
+		return c.config, q.Injected(a)
 	}
 	c := &cachedConfig{}
 	err := sh.RunDurable(func(tx *kernel.Tx) error {
@@ -266,8 +266,8 @@ type cachedConfig struct {
 
 // SetQueueAttributes changes attributes of a queue; the empty string removes
 // one. Errors: QueueDoesNotExist, and those of the attributes.
-func (e *Queues) SetQueueAttributes(ctx context.Context, a arn.ARN, set map[string]string) error {
-	return e.WithCatalog(ctx, a, func(sh *Shard) error {
+func (q *Queues) SetQueueAttributes(ctx context.Context, a arn.ARN, set map[string]string) error {
+	return q.WithCatalog(ctx, a, func(sh *Shard) error {
 		qs, err := sh.Lookup(a)
 		if err != nil {
 			return err
@@ -313,11 +313,11 @@ func (e *Queues) SetQueueAttributes(ctx context.Context, a arn.ARN, set map[stri
 
 // ListQueues lists the names of an account's queues in a region that begin with prefix, in
 // ascending order: up to limit of those after the name after. more says that others follow.
-func (e *Queues) ListQueues(ctx context.Context, region, account, prefix, after string, limit int) (names []string, more bool, err error) {
+func (q *Queues) ListQueues(ctx context.Context, region, account, prefix, after string, limit int) (names []string, more bool, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, false, err
 	}
-	err = e.MergeNames(func(id uint16) []byte { return catalogPrefix(id, account, region) }, prefix, after, func(name string, _ []byte) bool {
+	err = q.MergeNames(func(id uint16) []byte { return catalogPrefix(id, account, region) }, prefix, after, func(name string, _ []byte) bool {
 		if len(names) == limit {
 			more = true
 			return false
@@ -336,11 +336,11 @@ func DecodeQueueRecord(value []byte) (*QueueRecord, error) {
 
 // SetCreationWatcher sets a function that is called with each queue, function and alias that is
 // created, since an event source mapping may wait for it. It must return quickly.
-func (e *Queues) SetCreationWatcher(created func(arn.ARN)) { e.creationWatcher.Store(&created) }
+func (q *Queues) SetCreationWatcher(created func(arn.ARN)) { q.creationWatcher.Store(&created) }
 
 // EmitCreation calls the creation watcher unless err, which it returns, is an error.
-func (e *Queues) EmitCreation(a arn.ARN, err error) error {
-	if created := e.creationWatcher.Load(); created != nil && err == nil {
+func (q *Queues) EmitCreation(a arn.ARN, err error) error {
+	if created := q.creationWatcher.Load(); created != nil && err == nil {
 		(*created)(a)
 	}
 	return err

@@ -27,12 +27,12 @@ var errNoMemory = errors.New("no memory for the record")
 // read. A record is nil if it is in rest, or does not exist, as the message was deleted or has
 // expired. Errors: ctx's; a store that cannot be read ends the process, but for one that was closed
 // as another node owns the state.
-func (e *Queues) readRecords(ctx context.Context, keys [][]byte, memory *limit.Reservation) (records [][]byte, rest []int, err error) {
+func (q *Queues) readRecords(ctx context.Context, keys [][]byte, memory *limit.Reservation) (records [][]byte, rest []int, err error) {
 	records = make([][]byte, len(keys))
 	var granted int64 // bytes that were reserved by waiting
 	for {
 		some, missing, at := false, int64(0), 0
-		err = store.GetEach(e.Store, keys, func(i int, record []byte) error {
+		err = store.GetEach(q.Store, keys, func(i int, record []byte) error {
 			weight := recordWeight * int64(len(record))
 			if weight <= granted {
 				granted -= weight
@@ -51,7 +51,7 @@ func (e *Queues) readRecords(ctx context.Context, keys [][]byte, memory *limit.R
 			memory.Shrink(granted)
 			return records, nil, nil
 		case !errors.Is(err, errNoMemory):
-			e.Fatal(err)
+			q.Fatal(err)
 			return nil, nil, err
 		case !some:
 			if err := memory.Grow(ctx, missing-granted); err != nil {
@@ -73,7 +73,7 @@ func (e *Queues) readRecords(ctx context.Context, keys [][]byte, memory *limit.R
 // readLeased reads the messages of leases, which are durable, as far as memory can be reserved
 // for them. Those that the caller may not decrypt go back, and those that nobody can are withheld; the
 // error is that of the first one, if there is no other message.
-func (e *Queues) readLeased(ctx context.Context, sh *Shard, found Found, req *ReceiveRequest) (out []Received, bad []unreadable, err error) {
+func (q *Queues) readLeased(ctx context.Context, sh *Shard, found Found, req *ReceiveRequest) (out []Received, bad []unreadable, err error) {
 	if len(found.Leases) == 0 {
 		return nil, nil, nil
 	}
@@ -89,7 +89,7 @@ func (e *Queues) readLeased(ctx context.Context, sh *Shard, found Found, req *Re
 	for i, l := range found.Leases {
 		keys[i] = bytes.Clone(names.Record(l.Lane, l.Sequence))
 	}
-	records, rest, err := e.readRecords(ctx, keys, req.Memory)
+	records, rest, err := q.readRecords(ctx, keys, req.Memory)
 	if err != nil {
 		sh.requeue(&found, found.Leases)
 		return nil, nil, err
@@ -103,7 +103,7 @@ func (e *Queues) readLeased(ctx context.Context, sh *Shard, found Found, req *Re
 	var hidden []queue.Lease
 	for i, l := range found.Leases {
 		if records[i] == nil {
-			if err := e.Lost(keys[i]); err != nil {
+			if err := q.Lost(keys[i]); err != nil {
 				bad = append(bad, unreadable{l, err})
 			}
 			continue
@@ -117,9 +117,9 @@ func (e *Queues) readLeased(ctx context.Context, sh *Shard, found Found, req *Re
 			bad = append(bad, unreadable{l, err})
 			continue
 		}
-		if denied, err := e.decrypt(qs, req.Caller, m); denied {
+		if denied, err := q.decrypt(qs, req.Caller, m); denied {
 			refused.add(l, err)
-			if e.unusable(m, err) {
+			if q.unusable(m, err) {
 				hidden = append(hidden, l)
 			} else {
 				back = append(back, l)
@@ -130,13 +130,13 @@ func (e *Queues) readLeased(ctx context.Context, sh *Shard, found Found, req *Re
 			continue
 		}
 		out = append(out, Received{
-			Message: m, Sequence: l.Sequence, Origin: origin, ReceiptHandle: e.handles.Seal(sh.ID, qs.Incarnation, l),
+			Message: m, Sequence: l.Sequence, Origin: origin, ReceiptHandle: q.handles.Seal(sh.ID, qs.Incarnation, l),
 			Receives: int(m.Receives) + int(l.Receives), FirstReceived: cmp.Or(m.FirstReceived, l.First), FIFO: qs.ARN.FIFO(),
 		})
 	}
 	sh.withhold(&found, hidden)
 	sh.requeue(&found, back)
-	for i, err := range slices.Backward(e.sign(out)) {
+	for i, err := range slices.Backward(q.sign(out)) {
 		if err != nil {
 			at := slices.IndexFunc(found.Leases, func(l queue.Lease) bool { return l.Sequence == out[i].Sequence })
 			bad = append(bad, unreadable{found.Leases[at], err})
@@ -151,12 +151,12 @@ func (e *Queues) readLeased(ctx context.Context, sh *Shard, found Found, req *Re
 
 // unusable reports that nobody can decrypt a message that was refused to a caller, as its key is
 // disabled or gone.
-func (e *Queues) unusable(m *message.Message, refusal error) bool {
+func (q *Queues) unusable(m *message.Message, refusal error) bool {
 	if fault.KindOf(refusal) != fault.KMSAccessDenied {
 		return true
 	}
 	sealed := *m
-	return fault.Is(e.OpenWaiting(&sealed)) // who is denied is not told whether there is a key
+	return fault.Is(q.OpenWaiting(&sealed)) // who is denied is not told whether there is a key
 }
 
 // refusedLeases are those of a receive whose messages may not be decrypted, as the caller has no
@@ -177,7 +177,7 @@ func (r *refusedLeases) block(qs *Queue, l queue.Lease) bool {
 
 // sign adds the missing signatures of the messages of a receive, concurrently. It returns an
 // error for each message, nil for those that are complete.
-func (e *Queues) sign(received []Received) []error {
+func (q *Queues) sign(received []Received) []error {
 	errs := make([]error, len(received))
 	var wg sync.WaitGroup
 	for i := range received {
@@ -186,7 +186,7 @@ func (e *Queues) sign(received []Received) []error {
 			continue
 		}
 		wg.Go(func() {
-			if errs[i] = e.options.Sign(m.Body, m.Unsigned); errs[i] == nil {
+			if errs[i] = q.options.Sign(m.Body, m.Unsigned); errs[i] == nil {
 				m.Unsigned = nil
 				m.Seal()
 			}

@@ -44,11 +44,11 @@ func (sh *Shard) sourcesOf(dlq arn.ARN, name string) (names []string, i int, fou
 // DeadLetterSources lists the names of the queues whose dead-letter queue is
 // dlq, in ascending order, up to limit of them behind the name after. Its cost
 // grows with the page, not with the queues there are. Errors: QueueDoesNotExist.
-func (e *Queues) DeadLetterSources(ctx context.Context, dlq arn.ARN, after string, limit int) ([]string, bool, error) {
-	if _, err := e.QueueConfig(ctx, dlq); err != nil {
+func (q *Queues) DeadLetterSources(ctx context.Context, dlq arn.ARN, after string, limit int) ([]string, bool, error) {
+	if _, err := q.QueueConfig(ctx, dlq); err != nil {
 		return nil, false, err
 	}
-	return kernel.MergePages(ctx, &e.Shards, limit, strings.Compare, func(sh *Shard) ([]string, bool) {
+	return kernel.MergePages(ctx, &q.Shards, limit, strings.Compare, func(sh *Shard) ([]string, bool) {
 		names, i, found := sh.sourcesOf(dlq, after)
 		if found {
 			i++

@@ -12,22 +12,22 @@ const MaxTags = 50
 
 // TagQueue adds tags to a queue, replacing those with the same keys.
 // Errors: QueueDoesNotExist; InvalidParameter for more than MaxTags in all.
-func (e *Queues) TagQueue(ctx context.Context, a arn.ARN, tags map[string]string) error {
-	return e.retag(ctx, a, func(all map[string]string) { maps.Copy(all, tags) })
+func (q *Queues) TagQueue(ctx context.Context, a arn.ARN, tags map[string]string) error {
+	return q.retag(ctx, a, func(all map[string]string) { maps.Copy(all, tags) })
 }
 
 // UntagQueue removes tags from a queue by their keys; those that it does not
 // have are ignored. Errors: QueueDoesNotExist.
-func (e *Queues) UntagQueue(ctx context.Context, a arn.ARN, keys []string) error {
-	return e.retag(ctx, a, func(all map[string]string) {
+func (q *Queues) UntagQueue(ctx context.Context, a arn.ARN, keys []string) error {
+	return q.retag(ctx, a, func(all map[string]string) {
 		for _, key := range keys {
 			delete(all, key)
 		}
 	})
 }
 
-func (e *Queues) retag(ctx context.Context, a arn.ARN, change func(all map[string]string)) error {
-	return e.WithCatalog(ctx, a, func(sh *Shard) error {
+func (q *Queues) retag(ctx context.Context, a arn.ARN, change func(all map[string]string)) error {
+	return q.WithCatalog(ctx, a, func(sh *Shard) error {
 		qs, err := sh.Lookup(a)
 		if err != nil {
 			return err
@@ -47,8 +47,8 @@ func (e *Queues) retag(ctx context.Context, a arn.ARN, change func(all map[strin
 }
 
 // QueueTags are the tags of a queue. Errors: QueueDoesNotExist.
-func (e *Queues) QueueTags(ctx context.Context, a arn.ARN) (tags map[string]string, err error) {
-	err = e.ReadCatalog(ctx, a, func(sh *Shard) error {
+func (q *Queues) QueueTags(ctx context.Context, a arn.ARN) (tags map[string]string, err error) {
+	err = q.ReadCatalog(ctx, a, func(sh *Shard) error {
 		qs, err := sh.Lookup(a)
 		if err == nil {
 			tags = maps.Clone(qs.Record.Tags)

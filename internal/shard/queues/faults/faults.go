@@ -35,7 +35,7 @@ const AllResources = "*"
 // AllResources of a service. For AllResources there are also "internal", an internal error of
 // every call, and "denied", as if no policy allowed any. Faults are kept in memory only.
 // Errors: ErrName for any other name.
-func (e *Faults) SetFault(a arn.ARN, name string) error {
+func (f *Faults) SetFault(a arn.ARN, name string) error {
 	kind := fault.Internal
 	switch {
 	case name == "none":
@@ -49,10 +49,10 @@ func (e *Faults) SetFault(a arn.ARN, name string) error {
 	default:
 		return ErrName.With(name)
 	}
-	e.faultMu.Lock()
-	defer e.faultMu.Unlock()
+	f.faultMu.Lock()
+	defer f.faultMu.Unlock()
 	faults := map[arn.ARN]fault.Kind{}
-	if old := e.faults.Load(); old != nil {
+	if old := f.faults.Load(); old != nil {
 		maps.Copy(faults, *old)
 	}
 	delete(faults, a)
@@ -60,17 +60,17 @@ func (e *Faults) SetFault(a arn.ARN, name string) error {
 		faults[a] = kind
 	}
 	if len(faults) == 0 {
-		e.faults.Store(nil)
+		f.faults.Store(nil)
 		return nil
 	}
-	e.faults.Store(&faults)
+	f.faults.Store(&faults)
 	return nil
 }
 
 // FaultsInForce are the names of the faults that are switched on, by resource.
-func (e *Faults) FaultsInForce() map[arn.ARN]string {
+func (f *Faults) FaultsInForce() map[arn.ARN]string {
 	in := map[arn.ARN]string{}
-	if faults := e.faults.Load(); faults != nil {
+	if faults := f.faults.Load(); faults != nil {
 		for resource, kind := range *faults {
 			in[resource] = faultName(kind)
 		}
@@ -93,8 +93,8 @@ func faultName(kind fault.Kind) string {
 
 // Injected is the error of the fault of a queue or function, or else of all resources of its
 // service: ErrUnavailable or ErrThrottled; nil if there is none.
-func (e *Faults) Injected(a arn.ARN) error {
-	faults := e.faults.Load()
+func (f *Faults) Injected(a arn.ARN) error {
+	faults := f.faults.Load()
 	if faults == nil {
 		return nil
 	}
@@ -113,8 +113,8 @@ func (e *Faults) Injected(a arn.ARN) error {
 
 // ServiceFault is the error of the fault of all resources of a service in an account and
 // region; nil if there is none.
-func (e *Faults) ServiceFault(service, region, account string) error {
-	faults := e.faults.Load()
+func (f *Faults) ServiceFault(service, region, account string) error {
+	faults := f.faults.Load()
 	if faults == nil {
 		return nil
 	}

@@ -10,12 +10,12 @@ import (
 // A fault of a whole service holds for its queues too, but for those that have
 // one of their own, and for no other account or region.
 func TestServiceFaults(t *testing.T) {
-	e := &Faults{}
+	f := &Faults{}
 	q, other := arn.Queue("us-east-1", "000000000000", "q"), arn.Queue("us-east-1", "000000000000", "other")
 	all := arn.Queue("us-east-1", "000000000000", AllResources)
 	set := func(a arn.ARN, name string) {
 		t.Helper()
-		if err := e.SetFault(a, name); err != nil {
+		if err := f.SetFault(a, name); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -28,11 +28,11 @@ func TestServiceFaults(t *testing.T) {
 	const none = fault.OptInRequired
 	check := func(ofQ, ofOther, ofCalls fault.Kind) {
 		t.Helper()
-		if a, b, c := kind(e.Injected(q)), kind(e.Injected(other)), kind(e.ServiceFault("sqs", "us-east-1", "000000000000")); a != ofQ || b != ofOther || c != ofCalls {
+		if a, b, c := kind(f.Injected(q)), kind(f.Injected(other)), kind(f.ServiceFault("sqs", "us-east-1", "000000000000")); a != ofQ || b != ofOther || c != ofCalls {
 			t.Errorf("queues %d and %d, calls %d; want %d, %d, %d", a, b, c, ofQ, ofOther, ofCalls)
 		}
 		for _, elsewhere := range [][3]string{{"sns", "us-east-1", "000000000000"}, {"sqs", "eu-west-1", "000000000000"}, {"sqs", "us-east-1", "111111111111"}} {
-			if err := e.ServiceFault(elsewhere[0], elsewhere[1], elsewhere[2]); err != nil {
+			if err := f.ServiceFault(elsewhere[0], elsewhere[1], elsewhere[2]); err != nil {
 				t.Errorf("%v: %v", elsewhere, err)
 			}
 		}
@@ -51,7 +51,7 @@ func TestServiceFaults(t *testing.T) {
 	set(q, "none")
 	check(none, none, none)
 	for _, name := range []string{"internal", "denied", "slow", ""} {
-		if err := e.SetFault(q, name); fault.KindOf(err) != fault.InvalidParameter {
+		if err := f.SetFault(q, name); fault.KindOf(err) != fault.InvalidParameter {
 			t.Errorf("%q of one queue: %v", name, err)
 		}
 	}

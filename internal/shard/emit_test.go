@@ -12,6 +12,7 @@ import (
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/function"
+	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/shard/kernel"
@@ -19,10 +20,11 @@ import (
 	"godwit.dev/godwit/internal/shard/shardtest"
 	"godwit.dev/godwit/internal/shard/topics"
 	"godwit.dev/godwit/internal/shard/transfer"
+	"godwit.dev/godwit/internal/topic"
 )
 
 // lockChecker reports when metrics or the log are called by whoever holds the lock
-// of a shard.
+// of a shard, be it one of the 64 or a module's own.
 type lockChecker struct {
 	kernel  *kernel.Kernel
 	patient time.Duration
@@ -39,9 +41,7 @@ func (c *lockChecker) check(what string) {
 	}
 	free := make(chan struct{})
 	go func() {
-		for _, sh := range c.kernel.All {
-			sh.View(func() {})
-		}
+		c.kernel.Latest() // takes the lock of each
 		close(free)
 	}()
 	select {
@@ -73,7 +73,7 @@ func (l checkedLog) Handle(context.Context, slog.Record) error {
 }
 
 // TestEmitsWithoutLocks runs a random history in which whatever metrics and the log are
-// told of finds the locks of all shards free.
+// told of finds the locks of all shards free, those of modules' own shards included.
 func TestEmitsWithoutLocks(t *testing.T) {
 	ctx := t.Context()
 	c := clock.NewVirtual(shardtest.Start)
@@ -84,6 +84,7 @@ func TestEmitsWithoutLocks(t *testing.T) {
 		Journal: shardtest.JournalOf(t, s, nil), Clock: c, Logger: slog.New(checkedLog{checker}), Fatal: func(err error) { t.Error(err) },
 	})
 	checker.kernel = k
+	own := k.OwnShard(keyspace.AlarmStream)
 	script := shardtest.NewScript(t, 1, c)
 	e := shardtest.Open(t, shard.Options{
 		Kernel: k, Clock: c, Logger: k.Logger, NewID: script.NextID, Render: script.Pump.Render,
@@ -103,6 +104,25 @@ func TestEmitsWithoutLocks(t *testing.T) {
 	}
 	if err := e.InvokeAsync(ctx, f, function.Event{ID: message.ID{1}, Payload: []byte("1"), Qualifier: function.Latest}); err != nil {
 		t.Fatal(err)
+	}
+	// What commands on a module's own shard log, alone and as part of another command's commit.
+	before := checker.told("the log")
+	says := func() { own.Logger.Info("said") }
+	if err := own.RunDurable(func(*kernel.Tx) error { says(); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.InvokeJoined(ctx, f, function.Event{ID: message.ID{2}, Payload: []byte("2"), Qualifier: function.Latest}, &kernel.Joined{Shard: own, Run: says}); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.CreateTopic(ctx, topic.CreateTopic{ARN: shardtest.TopicARN("alarms")}); err != nil {
+		t.Fatal(err)
+	}
+	p := shard.Publication{ID: message.ID{3}, Body: []byte("3"), Joined: &kernel.Joined{Shard: own, Run: says}}
+	if _, err := e.Publish(ctx, shardtest.TopicARN("alarms"), p); err != nil {
+		t.Fatal(err)
+	}
+	if n := checker.told("the log") - before; n != 3 {
+		t.Errorf("of 3 lines of a module's own shard %d are logged", n)
 	}
 	// What a command logs: a move task that is refused half-way.
 	for _, spec := range []queues.QueueSpec{
@@ -149,16 +169,19 @@ func TestLockChecker(t *testing.T) {
 	s := shardtest.NewStore(t)
 	defer s.Close()
 	k := kernel.New(kernel.Options{Journal: shardtest.JournalOf(t, s, nil), Clock: clock.System, Fatal: func(err error) { t.Error(err) }})
+	own := k.OwnShard(keyspace.AlarmStream)
 	if err := k.Load(); err != nil {
 		t.Fatal(err)
 	}
-	held := false
-	k.All[3].View(func() {
-		c := &lockChecker{kernel: k, patient: time.Millisecond, report: func(string) { held = true }}
-		c.check("it")
-	})
-	if !held {
-		t.Error("a lock that is held is not noticed")
+	for _, sh := range []*kernel.Shard{k.All[3], own} {
+		held := false
+		sh.View(func() {
+			c := &lockChecker{kernel: k, patient: time.Millisecond, report: func(string) { held = true }}
+			c.check("it")
+		})
+		if !held {
+			t.Errorf("the lock of shard %d, which is held, is not noticed", sh.ID)
+		}
 	}
 	c := &lockChecker{kernel: k, patient: time.Minute, report: func(what string) { t.Errorf("%s is reported", what) }}
 	c.check("it")

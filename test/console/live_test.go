@@ -212,6 +212,13 @@ func TestClockAndFaults(t *testing.T) {
 	b.press("End it")
 	b.shows("Nothing is made to fail.")
 
+	// A name that may be misspelled is said to be of nothing.
+	b.fill("ARN;", "arn:aws:sqs:us-east-1:"+account+":fulfillment")
+	b.press("Make it fail")
+	b.shows("There is no such resource: the fault is in force once there is.")
+	b.press("End it")
+	b.shows("Nothing is made to fail.")
+
 	// All of it is gone once the account is named.
 	b.press("Reset")
 	b.fill("Type "+account, account)

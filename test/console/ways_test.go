@@ -112,6 +112,13 @@ func TestSources(t *testing.T) {
 	b.visit("tail")
 	b.press("fulfilment")
 	b.shows("Nothing has come yet.")
+
+	// Without its target it refuses what is posted, and its page says so.
+	s.sqs("DeleteQueue", `{"QueueUrl":"`+s.url+`/`+account+`/fulfilment"}`)
+	b.visit("sources")
+	b.until("it has no target", `document.querySelector("tbody tr")?.textContent.includes("no target")`)
+	b.press("shop")
+	b.shows("its target does not exist")
 }
 
 // What is loaded once it is needed is asked for once; if it cannot be had, the page says so,

@@ -56,7 +56,7 @@ export function Arn({ arn, short }: { arn: string | undefined | null; short?: bo
 const tones: Record<string, string> = {
   active: "good", ok: "good", OK: "good", success: "good", delivered: "good", completed: "good", taken: "good", Active: "good", Enabled: "good",
   failing: "bad", critical: "bad", ALARM: "bad", "server-error": "bad", "client-error": "bad", dropped: "bad", failed: "bad", Failed: "bad",
-  paused: "warn", warning: "warn", "dead-letter": "warn", cancelled: "warn", "not taken": "warn", cancelling: "warn", "completed in part": "warn", expired: "warn", INSUFFICIENT_DATA: "warn", "pending-confirmation": "warn",
+  paused: "warn", warning: "warn", "no target": "warn", "dead-letter": "warn", cancelled: "warn", "not taken": "warn", cancelling: "warn", "completed in part": "warn", expired: "warn", INSUFFICIENT_DATA: "warn", "pending-confirmation": "warn",
 };
 const marks: Record<string, string> = { good: "✓", bad: "✕", warn: "!" };
 

@@ -55,8 +55,9 @@ function Faults() {
   const [arn, setArn] = useState(place.value.params.arn ?? "");
   const [fault, setFault] = useState("unavailable");
   const set = (on: string, what: string) => async () => {
-    await post("faults", { arn: on, fault: what });
+    const { note } = await post<{ note: string | null }>("faults", { arn: on, fault: what });
     faults.reload();
+    if (note) return note[0].toUpperCase() + note.slice(1) + ".";
     return what === "none" ? "It works again." : "It fails from now on.";
   };
   return (

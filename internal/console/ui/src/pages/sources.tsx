@@ -18,6 +18,7 @@ interface Source {
   limits: { bytes: number; perSecond: number; concurrent: number };
   paused: boolean;
   problem: string | null;
+  warning: string | null;
   createdAt: string | null;
   changedAt: string | null;
 }
@@ -27,7 +28,7 @@ const timed = (v: Source["verification"]) =>
   ["standard-webhooks", "stripe", "slack"].includes(v.kind) || (v.kind === "sns" && v.tolerance > 0) || (v.kind === "hmac" && v.timestampHeader !== "");
 
 // standing is the word for whether a source takes posts.
-const standing = (s: Source) => (s.problem ? "failing" : s.paused ? "paused" : "active");
+const standing = (s: Source) => (s.problem ? "failing" : s.paused ? "paused" : s.warning ? "no target" : "active");
 
 export function SourcesPage() {
   const p = place.value.params;
@@ -82,6 +83,7 @@ export function SourcePage() {
             <Section title="About">
               <Facts of={[
                 ["problem", s.problem ? <Safe text={s.problem} max={1000} /> : null],
+                ["warning", s.warning ? <Safe text={s.warning} max={1000} /> : null],
                 ["posts to", <code><Safe text={s.path} /></code>],
                 ["becomes a message of", <Arn arn={s.target} />],
                 ["as", <Arn arn={s.owner} />],

@@ -371,7 +371,7 @@ func exchanged(t *testing.T, address, request string, ends bool) (status int, te
 func TestForwardedUnread(t *testing.T) {
 	address := startBeside(t, func(w http.ResponseWriter, r *http.Request) {
 		text, err := io.ReadAll(r.Body)
-		_ = clock.Wait(r.Context(), clock.System, patience/4) // the request may be given up meanwhile
+		_ = clock.Wait(r.Context(), clock.System, patience/20) // the request may be given up meanwhile
 		w.WriteHeader(http.StatusTeapot)
 		fmt.Fprintf(w, "%s %d %q %t %t", r.Method, r.ContentLength, text, err != nil, errors.Is(err, os.ErrDeadlineExceeded))
 		if r.Header.Get(unreadHeader) != "" {

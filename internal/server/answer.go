@@ -51,7 +51,7 @@ func respond(deps Deps, s *state, r *running) (Parts, error) {
 			return s.engine.ServiceFault(call.Service, call.Region, call.Account)
 		},
 		Authentic: verifier, Known: s.identities.Known, Audit: audited(trail), Authorize: authorization(deps, s.asked, s.kms),
-		Pace: deps.Limits.pace, Requests: deps.Limits.requests, Answers: deps.Limits.answers,
+		Pace: deps.Limits.Pace(), Requests: deps.Limits.requests, Answers: deps.Limits.answers,
 		DefaultRegion: deps.Config.Region, DefaultAccount: deps.Config.Account,
 	})
 

@@ -34,7 +34,7 @@ type Limits struct {
 	requests, answers *limit.Budget
 	functions         *limit.Budget // answers of functions, until they are read
 	outgoing          *limit.Slots
-	pace              wire.Pace
+	pace              wire.Pace                          // but for the whole body, which has Times.Read
 	options           conns.Options                      // but for the numbers of connections
 	storage           atomic.Pointer[func() limit.Stats] // of functions' /tmp; nil until they can run
 	warning           string                             // to the operator; empty: none
@@ -69,7 +69,7 @@ func (l *Limits) SetNodes(nodes int) {
 	l.bound()
 }
 
-// Pace is how fast the body of a request must come.
+// Pace is how fast the body of a request must come, at whichever node reads it.
 func (l *Limits) Pace() wire.Pace {
 	p := l.pace
 	p.Whole = l.Times.Read
@@ -109,7 +109,7 @@ func NewLimitsOfNode(c config.Config, log *slog.Logger, nodes int) *Limits {
 		requests:  limit.NewBudget("request_bytes", bytes/2, 0),
 		answers:   limit.NewBudget("answer_bytes", bytes/2, 0),
 		functions: limit.NewBudget("function_answer_bytes", bytes/2, 0),
-		pace:      wire.Pace{Window: cmp.Or(c.TransferWindow, wire.DefaultPace.Window), Rate: c.MinTransferRate, Whole: readTimeout},
+		pace:      wire.Pace{Window: cmp.Or(c.TransferWindow, wire.DefaultPace.Window), Rate: c.MinTransferRate},
 	}
 	l.division = divide(&c, l.shares.Connections)
 	l.outgoing = limit.NewSlots("outgoing_connections", l.shares.Outgoing)

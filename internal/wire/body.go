@@ -76,6 +76,11 @@ type Pace struct {
 	Whole  time.Duration // for the whole body, from the request's head on
 }
 
+// Keeps reports whether so many bytes are enough for a window.
+func (p *Pace) Keeps(arrived int64) bool {
+	return arrived >= int64(float64(p.Rate)*p.Window.Seconds())
+}
+
 // upload is the reading of a body.
 type upload struct {
 	x       *exchange
@@ -129,7 +134,7 @@ func (u *upload) came(n int) error {
 	}
 	// The clock is read only once enough for a window has come, which is rare in a fast
 	// upload.
-	if pace := &x.handler.Pace; u.arrived >= int64(float64(pace.Rate)*pace.Window.Seconds()) {
+	if x.handler.Pace.Keeps(u.arrived) {
 		return u.extend()
 	}
 	return nil

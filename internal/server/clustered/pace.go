@@ -54,7 +54,7 @@ func (b *pacedBody) Read(p []byte) (n int, err error) {
 	n, err = b.ReadCloser.Read(p)
 	took := clock.System.Now().Sub(begun)
 	b.whole, b.window = b.whole-took, b.window-took
-	if b.arrived += int64(n); b.arrived >= int64(float64(b.pace.Rate)*b.pace.Window.Seconds()) {
+	if b.arrived += int64(n); b.pace.Keeps(b.arrived) {
 		b.arrived, b.window = 0, b.pace.Window
 	}
 	b.mu.Lock()

@@ -294,6 +294,7 @@ func (f *front) serve(w http.ResponseWriter, r *http.Request, forwarded bool) {
 		switch {
 		case state.Own && state.Serving && !f.closing.Load():
 			if in := f.part.inner.Load(); in != nil {
+				unpaced(r) // the handler keeps the pace itself
 				f.local(w, r, in)
 				return
 			}

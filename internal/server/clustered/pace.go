@@ -38,6 +38,14 @@ func paced(w http.ResponseWriter, r *http.Request, pace wire.Pace) {
 	}
 }
 
+// unpaced takes the bound away again: two that set the deadline of a connection would undo each
+// other's.
+func unpaced(r *http.Request) {
+	if b, ok := r.Body.(*pacedBody); ok {
+		r.Body = b.ReadCloser
+	}
+}
+
 // limit sets the deadline of reads; zero: none. The caller has mu.
 func (b *pacedBody) limit(until time.Time) {
 	if !b.closed {

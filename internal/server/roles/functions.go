@@ -95,6 +95,9 @@ func (f *Functions) SetEventInvoke(ctx context.Context, cmd function.SetEventInv
 			continue // it is refused for what it is
 		}
 		if _, action, err := f.Acting.May(ctx, &t, dest, async.Action(dest)); err != nil {
+			if action == "" {
+				return function.EventInvoke{}, err
+			}
 			config := "onSuccess=OnSuccess(destination=" + *to + "), onFailure=null"
 			if i == 1 {
 				config = "onSuccess=null, onFailure=OnFailure(destination=" + *to + ")"
@@ -115,6 +118,9 @@ func (f *Functions) checkPolling(ctx context.Context, fn, queue arn.ARN) error {
 		return nil //nolint:nilerr // the engine says so
 	}
 	if _, err := eventsource.May(ctx, f.Acting, &t, queue); err != nil {
+		if ctx.Err() != nil { // whether it may was not found out
+			return err
+		}
 		return errInvalid("%s", refusal.Text(err))
 	}
 	return nil

@@ -30,6 +30,15 @@ func TestMakefile(t *testing.T) {
 			}
 		}
 	}
+	pure := regexp.MustCompile(`(?m)^PURE += /internal/\(([\w|]+)\)`).FindSubmatch(makefile)
+	if pure == nil {
+		t.Fatal("the Makefile does not list the pure packages")
+	}
+	for name := range strings.SplitSeq(string(pure[1]), "|") {
+		if _, err := os.Stat(name); err != nil {
+			t.Error(err)
+		}
+	}
 	if listed == 0 {
 		t.Error("the Makefile has no lists")
 	}

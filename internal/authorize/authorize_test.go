@@ -204,7 +204,6 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// Where policies cannot be read nothing is allowed.
 // TestEndedContext: a policy or tags that are not read, as the caller has gone, are not taken for
 // none.
 func TestEndedContext(t *testing.T) {
@@ -233,6 +232,7 @@ func TestEndedContext(t *testing.T) {
 	}
 }
 
+// Where policies cannot be read nothing is allowed.
 func TestUnreadable(t *testing.T) {
 	reason := errors.New("damage")
 	r := &rights{identity: `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"*","Resource":"*"}]}`, err: reason}

@@ -3,7 +3,10 @@ package kernel
 import (
 	"bytes"
 	"container/heap"
+	"context"
+	"slices"
 
+	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/store"
 )
@@ -91,4 +94,62 @@ func (h *nameHeap) Pop() any {
 	last := old[len(old)-1]
 	*h = old[:len(old)-1]
 	return last
+}
+
+// change runs f for commands that change the catalog: the set of queues, topics and
+// functions. It returns once all that f read and changed is durable.
+func (sh *Shard) change(ctx context.Context, f func() error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return sh.RunDurable(func(tx *Tx) error {
+		err := f()
+		changed := sh.Batch.Len() > 0
+		c := tx.Append()
+		if c != nil && changed {
+			sh.CatalogChanged(c)
+		}
+		if c == nil {
+			c = sh.LastCatalogCommit
+		}
+		tx.DependOn(c)
+		return err
+	})
+}
+
+// CatalogChanged notes the commit that changed the catalog.
+func (sh *Shard) CatalogChanged(c *journal.Commit) {
+	sh.LastCatalogCommit = c
+	sh.Generation.Add(1)
+}
+
+// MergePages merges a page of each shard into one of up to limit items, in the order of
+// compare; more says that others follow. The items are durable. Errors: ctx's.
+func MergePages[T any, S Part](ctx context.Context, shards *[Shards]S, limit int, compare func(a, b T) int, page func(sh S) ([]T, bool)) ([]T, bool, error) {
+	var all []T
+	more := false
+	for _, s := range shards {
+		if err := ctx.Err(); err != nil {
+			return nil, false, err
+		}
+		sh := s.Base()
+		sh.View(func() {
+			items, rest := page(s)
+			all = append(all, items...)
+			more = more || rest
+		})
+		sh.AwaitCatalog()
+	}
+	slices.SortFunc(all, compare)
+	if len(all) > limit {
+		all, more = all[:limit], true
+	}
+	return all, more, nil
+}
+
+// AwaitCatalog returns once the latest change of the catalog is durable.
+func (sh *Shard) AwaitCatalog() {
+	var c *journal.Commit
+	sh.View(func() { c = sh.LastCatalogCommit })
+	c.Wait()
 }

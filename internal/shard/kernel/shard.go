@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/mutation"
@@ -55,3 +56,49 @@ func (sh *Shard) Base() *Shard { return sh }
 
 // Add adds the lifecycle of a part.
 func (sh *Shard) Add(l Lifecycle) { sh.lifecycles = append(sh.lifecycles, l) }
+
+// Now is the time in epoch milliseconds. It stays the same while a command has the lock, and
+// never goes back, even if the clock does or the process restarts.
+func (sh *Shard) Now() int64 {
+	if !sh.timed {
+		sh.timed = true
+		sh.Meta.Now = max(sh.Meta.Now, sh.kernel.Clock.Now().UnixMilli())
+	}
+	return sh.Meta.Now
+}
+
+// At is a moment of the clock in the shard's time, in epoch milliseconds. Where the clock was set
+// back, the shard's time is ahead of it: what waits for the moment waits as long from there, as it
+// would be due at once otherwise.
+func (sh *Shard) At(moment time.Time) int64 {
+	now := sh.Now()
+	return moment.UnixMilli() + max(now-sh.kernel.Clock.Now().UnixMilli(), 0)
+}
+
+// FlushAppended makes what the shard has appended so far visible in the store: not what a
+// command in progress has changed, which is appended at its end.
+func (sh *Shard) FlushAppended() {
+	if !sh.Log.Last().Applied() {
+		sh.kernel.Journal.Flush()
+	}
+}
+
+// close has the parts write the state that they have only in memory, and refuses further
+// changes. It returns false if the shard is poisoned: memory may be ahead of the disk then.
+func (sh *Shard) close() bool {
+	sh.mu.Lock()
+	poisoned := sh.poisoned
+	sh.mu.Unlock()
+	if poisoned {
+		return false
+	}
+	_, _ = sh.Run(false, func(*Tx) error {
+		for _, l := range sh.lifecycles {
+			l.Close()
+		}
+		sh.Closed = true
+		sh.timer.stop()
+		return nil
+	})
+	return true
+}

@@ -125,13 +125,6 @@ func (sh *Shard) View(look func()) {
 	})
 }
 
-// AwaitCatalog returns once the latest change of the catalog is durable.
-func (sh *Shard) AwaitCatalog() {
-	var c *journal.Commit
-	sh.View(func() { c = sh.LastCatalogCommit })
-	c.Wait()
-}
-
 // DependOn sets the commit that the answer waits for if the command changes nothing.
 func (tx *Tx) DependOn(c *journal.Commit) { tx.dependsOn = c }
 

@@ -300,7 +300,7 @@ func TestLeasesAndDeletesDoNotWait(t *testing.T) {
 				}
 				sh := w.Topics.ShardOf(shardtest.QueueARN("old"))
 				var g *journal.Commit
-				sh.View(func() { g = sh.Log.Last() })
+				sh.View(func() { g = sh.Stream.Last() })
 				if g.Durable() {
 					t.Fatal("nothing was written")
 				}

@@ -107,7 +107,7 @@ func New(k *kernel.Kernel, o Options) *Engine {
 
 // Load implements kernel.Lifecycle: it reads the alarms that the store has.
 func (e *Engine) Load() error {
-	e.reader = e.shard.Log.Reader()
+	e.reader = e.shard.Stream.Reader()
 	err := store.Each(e.reader, keyspace.Prefix([]byte{prefix, tagAlarm}), func(_, value []byte) error {
 		a := &alarm.Alarm{}
 		if err := decode(value, a); err != nil { // it must not block others

@@ -124,7 +124,7 @@ func (w *world) journal(st store.Store) *journal.Journal {
 func (w *world) open(st store.Store) *Engine {
 	w.Helper()
 	if w.engine != nil { // what it has done is seen by the next one
-		w.engine.shard.Log.Sync()
+		w.engine.shard.Stream.Sync()
 	}
 	k := kernel.New(kernel.Options{Journal: w.journal(st), Clock: w.clock, Logger: slog.New(slog.DiscardHandler)})
 	e := New(k, Options{
@@ -183,7 +183,7 @@ func TestActionsSurviveCrashes(t *testing.T) {
 			}
 			written := make(chan struct{})
 			go func() {
-				victim.shard.Log.Sync() // that the action is done is written after it
+				victim.shard.Stream.Sync() // that the action is done is written after it
 				close(written)
 			}()
 			select {

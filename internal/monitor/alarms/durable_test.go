@@ -30,7 +30,7 @@ func TestAnswersAreDurable(t *testing.T) {
 		e := w.open(st)
 		durable := func(what string, answer func() error) {
 			t.Helper()
-			e.shard.Log.Sync()
+			e.shard.Stream.Sync()
 			gate := make(chan struct{})
 			st.gate = gate
 			answered := false

@@ -68,7 +68,7 @@ func TestAnswersAreDurable(t *testing.T) {
 				t.Errorf("%s is never answered", what)
 			}
 			l.kernel.AwaitIdle()
-			l.shard.Log.Sync()
+			l.shard.Stream.Sync()
 		}
 		durable("CreateGroup", func() error { return l.CreateGroup(NewGroup{ARN: group}) })
 		durable("CreateStream", func() error { return l.CreateStream(group, "s") })

@@ -52,7 +52,7 @@ func New(k *kernel.Kernel, o Options) *Logs {
 
 // Load implements kernel.Lifecycle: it reads the sizes, and the next expiry.
 func (l *Logs) Load() error {
-	l.reader = l.shard.Log.Reader()
+	l.reader = l.shard.Stream.Reader()
 	if err := l.load(); err != nil {
 		return fmt.Errorf("log groups cannot be read: %w", err)
 	}

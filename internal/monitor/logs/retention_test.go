@@ -123,7 +123,7 @@ func TestExpiryIsBounded(t *testing.T) {
 	}
 	check(t, putOwn(l, "s", all))
 	check(t, l.Retain(group, 1))
-	l.shard.Log.Sync()
+	l.shard.Stream.Sync()
 	st.largest.Store(0)
 	_, err := c.Advance(t.Context(), 0)
 	check(t, err)

@@ -115,7 +115,7 @@ func (s *sink) flush() {
 		_, err := s.logs.shard.Run(false, func(*kernel.Tx) error { return command() })
 		return err
 	})
-	s.logs.shard.Log.Sync() // one for all batches
+	s.logs.shard.Stream.Sync() // one for all batches
 }
 
 // take takes the waiting events.

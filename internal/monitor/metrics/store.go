@@ -79,7 +79,7 @@ func New(k *kernel.Kernel, o Options) *Store {
 
 // Load implements kernel.Lifecycle.
 func (s *Store) Load() error {
-	s.reader = s.home.Log.Reader()
+	s.reader = s.home.Stream.Reader()
 	v, _, err := s.reader.Get(nil, latestKey)
 	if err != nil {
 		return fmt.Errorf("metrics cannot be read: %w", err)
@@ -189,7 +189,7 @@ func (s *Store) Save() error {
 }
 
 // Sync makes all writes durable.
-func (s *Store) Sync() { s.home.Log.Sync() }
+func (s *Store) Sync() { s.home.Stream.Sync() }
 
 // Close implements kernel.Lifecycle: it writes everything that memory holds.
 func (s *Store) Close() {

@@ -132,7 +132,7 @@ func (b *Backlogs) OldestOf(sh *Shard, qs *queues.Queue, low uint64, leased int6
 	}
 	dependsOn, _ := sh.Run(false, func(tx *kernel.Tx) error {
 		qs.Consumption.Low = max(qs.Consumption.Low, low)
-		tx.DependOn(sh.Log.Last())
+		tx.DependOn(sh.Stream.Last())
 		return nil
 	})
 	if leased != 0 && (oldest == 0 || leased < oldest) {

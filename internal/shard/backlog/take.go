@@ -156,7 +156,7 @@ func (d *Delivery) immediate() bool {
 // with before until the outcomes of the earlier attempts are.
 func (sh *Shard) LeaseDue(qs *queues.Queue, limit int) (leases []Lease, more bool, durable func(before bool)) {
 	qs.Consumption.Notified = false
-	former := sh.Log.Last()
+	former := sh.Stream.Last()
 	found := sh.Receive(qs, limit, 0, "")
 	leases = make([]Lease, len(found.Leases))
 	retries := false

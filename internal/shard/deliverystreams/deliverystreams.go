@@ -88,7 +88,7 @@ func New(k *kernel.Kernel, sealing *seal.Keys, o Options) *Module {
 
 // Load implements kernel.Lifecycle: it reads the streams and counts their records.
 func (m *Module) Load() error {
-	m.reader = m.shard.Log.Reader()
+	m.reader = m.shard.Stream.Reader()
 	numbers := map[uint64]*buffer{}
 	err := store.EachOf(m.reader, keyspace.KindDeliveryStream, keyspace.Prefix([]byte{keyspace.FirehoseSpace, keyspace.DeliveryStreams}), func(_ *keyspace.Key, value []byte) error {
 		s, err := deliverystream.Decode(value)

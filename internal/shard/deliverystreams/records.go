@@ -90,7 +90,7 @@ func (m *Module) Put(ctx context.Context, a arn.ARN, records []deliverystream.Re
 // taking finds a stream for a put. A refusal depends on a commit.
 func (m *Module) taking(a arn.ARN) (s *deliverystream.Stream, dependsOn *journal.Commit, err error) {
 	dependsOn, err = m.shard.Run(false, func(tx *kernel.Tx) error {
-		tx.DependOn(m.shard.Log.Last())
+		tx.DependOn(m.shard.Stream.Last())
 		buf, err := m.find(a)
 		if err == nil && m.fault != nil {
 			if err = m.fault(a); fault.KindOf(err) == fault.Throttled {

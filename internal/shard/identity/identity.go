@@ -109,7 +109,7 @@ var errRecord = errors.New("identity: a record cannot be read")
 // Load implements kernel.Lifecycle. An unreadable record is an error: without it an identity, and
 // the permissions it is denied, would be taken for deleted.
 func (m *Module) Load() error {
-	if err := store.EachParsed(m.shard.Log.Reader(), keyspace.Prefix([]byte{keyspace.IdentitySpace}), m.load); err != nil {
+	if err := store.EachParsed(m.shard.Stream.Reader(), keyspace.Prefix([]byte{keyspace.IdentitySpace}), m.load); err != nil {
 		return fmt.Errorf("identities cannot be read: %w", err)
 	}
 	return nil

@@ -140,7 +140,7 @@ func (m *Module) put(j *running) { m.shard.Batch.Set(key(j.ID), encode(&j.Job, m
 
 // Load implements kernel.Lifecycle.
 func (m *Module) Load() error {
-	err := store.EachOf(m.shard.Log.Reader(), keyspace.KindJob, keyspace.Prefix([]byte{keyspace.JobSpace}), func(k *keyspace.Key, value []byte) error {
+	err := store.EachOf(m.shard.Stream.Reader(), keyspace.KindJob, keyspace.Prefix([]byte{keyspace.JobSpace}), func(k *keyspace.Key, value []byte) error {
 		job, err := open(k.Encoded(), value, m.sealer)
 		if err != nil {
 			return err

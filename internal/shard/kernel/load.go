@@ -48,7 +48,7 @@ func (k *Kernel) Load() error {
 }
 
 func (sh *Shard) load() (err error) {
-	if sh.Log, sh.Meta, err = sh.kernel.Journal.Stream(sh.ID, sh.finish); err != nil {
+	if sh.Stream, sh.Meta, err = sh.kernel.Journal.Stream(sh.ID, sh.finish); err != nil {
 		return err
 	}
 	for _, l := range sh.lifecycles {

@@ -173,7 +173,7 @@ func TestCatalog(t *testing.T) {
 		sh.Batch.Set(key(sh.ID, "count"), nil)
 		return nil
 	})
-	if err != nil || !sh.Log.Last().Durable() || sh.Generation.Load() != before+1 {
+	if err != nil || !sh.Stream.Last().Durable() || sh.Generation.Load() != before+1 {
 		t.Errorf("read: generation %d, %v", sh.Generation.Load()-before, err)
 	}
 }

@@ -63,7 +63,7 @@ func TestReadsAreDurable(t *testing.T) {
 			case <-over:
 			}
 			close(a.goOn)
-			if err := <-answered; err != nil || !sh.Log.Last().Durable() {
+			if err := <-answered; err != nil || !sh.Stream.Last().Durable() {
 				t.Errorf("answered before the change was durable, %v", err)
 			}
 			<-changed

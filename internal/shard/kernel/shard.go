@@ -22,8 +22,8 @@ type Shard struct {
 	mu                sync.Mutex
 	poisoned          bool            // a command has panicked half-way
 	Closed            bool            // no further command changes anything
-	Log               *journal.Stream // the stream that its commands write to
-	Meta              journal.State   // the state of Log, as of the current command
+	Stream            *journal.Stream // the stream that its commands write to
+	Meta              journal.State   // the state of Stream, as of the current command
 	LastCatalogCommit *journal.Commit // the latest that changed the set of queues, topics and functions
 	// Generation counts the changes of the catalog; caches of the catalog compare it. It
 	// changes only under the lock.
@@ -78,7 +78,7 @@ func (sh *Shard) At(moment time.Time) int64 {
 // FlushAppended makes what the shard has appended so far visible in the store: not what a
 // command in progress has changed, which is appended at its end.
 func (sh *Shard) FlushAppended() {
-	if !sh.Log.Last().Applied() {
+	if !sh.Stream.Last().Applied() {
 		sh.kernel.Journal.Flush()
 	}
 }

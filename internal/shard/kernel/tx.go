@@ -103,7 +103,7 @@ func (sh *Shard) RunDurable(command func(tx *Tx) error) error {
 func (sh *Shard) RunDurableReads(command func(tx *Tx) error) error {
 	c, err := sh.RunAwaited(func(tx *Tx) error {
 		err := command(tx)
-		tx.DependOn(sh.Log.Last())
+		tx.DependOn(sh.Stream.Last())
 		return err
 	})
 	sh.kernel.Journal.Await(c)
@@ -338,7 +338,7 @@ func (sh *Shard) Unchanged() bool { return sh.Batch.Len() == 0 && len(sh.dirty) 
 
 // pending is what the current command has changed in the shard.
 func (sh *Shard) pending() journal.Change {
-	return journal.Change{Stream: sh.Log, Batch: &sh.Batch, State: sh.Meta, FinishBytes: sh.finishBytes()}
+	return journal.Change{Stream: sh.Stream, Batch: &sh.Batch, State: sh.Meta, FinishBytes: sh.finishBytes()}
 }
 
 // finishBytes bounds what finish writes for the current command, in bytes.

@@ -64,7 +64,7 @@ func New(k *kernel.Kernel, sealing *seal.Keys) *Module {
 // Load implements kernel.Lifecycle. An unreadable record is an error: without it data sealed with
 // its key could be deleted, or be configured to have no key.
 func (m *Module) Load() error {
-	r := m.shard.Log.Reader()
+	r := m.shard.Stream.Reader()
 	err := store.EachParsed(r, keyspace.Prefix([]byte{keyspace.KMSSpace}), m.load)
 	m.reckon()
 	return err

@@ -67,7 +67,7 @@ func (q *Queues) measure(a arn.ARN) (g QueueGauges, dependsOn *journal.Commit, e
 	dependsOn, err = sh.Run(false, func(tx *kernel.Tx) error {
 		if created, ok := sh.isParked(a); ok {
 			g.Created = time.UnixMilli(created)
-			tx.DependOn(sh.Log.Last())
+			tx.DependOn(sh.Stream.Last())
 			return sh.module.Injected(a)
 		}
 		qs, err := sh.Lookup(a)
@@ -84,7 +84,7 @@ func (q *Queues) measure(a arn.ARN) (g QueueGauges, dependsOn *journal.Commit, e
 		if len(groups.Noisy) > 0 {
 			g.QuietOldestAge = sh.oldestAge(qs, now, groups.Noisy)
 		}
-		tx.DependOn(sh.Log.Last())
+		tx.DependOn(sh.Stream.Last())
 		return nil
 	})
 	return g, dependsOn, err

@@ -35,7 +35,7 @@ func (q *Queues) Send(ctx context.Context, a arn.ARN, msgs []Outgoing) ([]SendRe
 	sh := q.ShardOf(a)
 	var results []SendResult
 	err := sh.RunDurable(func(tx *kernel.Tx) (err error) {
-		tx.DependOn(sh.Log.Last()) // the originals of duplicates must be durable, too
+		tx.DependOn(sh.Stream.Last()) // the originals of duplicates must be durable, too
 		results, err = sh.send(a, msgs)
 		return err
 	})
@@ -250,14 +250,14 @@ func (sh *Shard) Receive(qs *Queue, limit int, visibility time.Duration, attempt
 		if len(r.Leases) > 0 {
 			if fifo {
 				return Found{
-					queue: qs, origin: qs.Record.Origin, Leases: r.Leases, attempt: attempt, Commit: sh.Log.Last(),
+					queue: qs, origin: qs.Record.Origin, Leases: r.Leases, attempt: attempt, Commit: sh.Stream.Last(),
 				}
 			}
 			var newest uint64
 			for i := range r.Leases {
 				newest = max(newest, r.Leases[i].Sequence)
 			}
-			return Found{queue: qs, Leases: r.Leases, Commit: qs.commitOf(newest), leased: sh.Log.Last()}
+			return Found{queue: qs, Leases: r.Leases, Commit: qs.commitOf(newest), leased: sh.Stream.Last()}
 		}
 		if !sh.Available(qs, now) {
 			return Found{}
@@ -466,7 +466,7 @@ func (q *Queues) byHandle(a arn.ARN, n int, f func(sh *Shard, qs *Queue, i int) 
 		}
 		catalog = sh.LastCatalogCommit
 		if fifo { // the state that it finds must be durable, too
-			tx.DependOn(sh.Log.Last())
+			tx.DependOn(sh.Stream.Last())
 		}
 		sh.Now()
 		errs = make([]error, n)

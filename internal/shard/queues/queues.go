@@ -224,7 +224,7 @@ func (q *Queues) QueueInfo(ctx context.Context, a arn.ARN) (info QueueInfo, err 
 			Created: clock.Time(qs.Record.Created), Modified: clock.Time(qs.Record.Modified),
 			Counts: counts,
 		}
-		counted = sh.Log.Last()
+		counted = sh.Stream.Last()
 		return nil
 	})
 	counted.Wait()

@@ -88,7 +88,7 @@ func key(name string) []byte {
 // Load implements kernel.Lifecycle.
 func (m *Module) Load() error {
 	all := map[string]*kept{}
-	err := store.EachOf(m.shard.Log.Reader(), keyspace.KindSource, keyspace.Prefix([]byte{keyspace.SourceSpace}), func(k *keyspace.Key, value []byte) error {
+	err := store.EachOf(m.shard.Stream.Reader(), keyspace.KindSource, keyspace.Prefix([]byte{keyspace.SourceSpace}), func(k *keyspace.Key, value []byte) error {
 		r, err := decode(value)
 		if err != nil {
 			return err

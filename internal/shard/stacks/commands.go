@@ -359,7 +359,7 @@ func (m *Module) Events(account, region, name string, before uint64, limit int) 
 			last = min(last, before-1)
 		}
 		span := keyspace.Span{Lower: key(keyspace.StackEvents, e.id), Upper: numbered(keyspace.StackEvents, e.id, last+1)}
-		return store.EachDown(m.shard.Log.Reader(), span, func(key, value []byte) error {
+		return store.EachDown(m.shard.Stream.Reader(), span, func(key, value []byte) error {
 			if len(page) == limit {
 				return store.ErrStop
 			}

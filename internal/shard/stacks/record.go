@@ -100,7 +100,7 @@ type body struct {
 // template reads the text of a template.
 func (m *Module) template(id stackID, number uint64) ([]byte, error) {
 	k := numbered(keyspace.StackTemplates, id, number)
-	value, ok, err := m.shard.Log.Reader().Get(nil, k)
+	value, ok, err := m.shard.Stream.Reader().Get(nil, k)
 	if err == nil && !ok {
 		err = errRecord
 	}

@@ -122,7 +122,7 @@ func idOf(arn string) (stackID, bool) { return uuid(arn[strings.LastIndexByte(ar
 // Load implements kernel.Lifecycle.
 func (m *Module) Load() error {
 	m.byID, m.byName, m.stores = map[stackID]*entry{}, map[stackName]*entry{}, map[stackID]*entry{}
-	reader := m.shard.Log.Reader()
+	reader := m.shard.Stream.Reader()
 	span := func(tag byte) keyspace.Span { return keyspace.Prefix([]byte{keyspace.StackSpace, tag}) }
 	err := store.EachOf(reader, keyspace.KindStack, span(keyspace.StackRecords), func(k *keyspace.Key, value []byte) error {
 		e := &entry{id: stackID(k.Bytes(keyspace.PartStack)), changes: map[stackID]*ChangeSet{}}

@@ -67,7 +67,7 @@ func (m *Module) put(key []byte, v any) {
 // Load implements kernel.Lifecycle. An unreadable record is an error: without it a message could
 // be sent to a number that has opted out.
 func (m *Module) Load() error {
-	return store.EachParsed(m.shard.Log.Reader(), keyspace.Prefix([]byte{keyspace.SMSSpace}), m.load)
+	return store.EachParsed(m.shard.Stream.Reader(), keyspace.Prefix([]byte{keyspace.SMSSpace}), m.load)
 }
 
 func (m *Module) load(k *keyspace.Key, value []byte) (err error) {

@@ -112,7 +112,7 @@ func (sh *Shard) publish(calls []*call) (reach int) {
 		}
 		fs, refused, err = sh.fanOutAll(tx, t, calls)
 		if t.FIFO() { // duplicates depend on their originals
-			refused = sh.Log.Last()
+			refused = sh.Stream.Last()
 		}
 		if refused == nil { // the topic's existence, or its absence, must be durable all the same
 			refused = sh.LastCatalogCommit

@@ -230,7 +230,7 @@ func (e *Transfers) MoveTasks(ctx context.Context, source arn.ARN, limit int) (t
 		if _, err := sh.Lookup(source); err != nil {
 			return moveResource(err, "SourceArn")
 		}
-		last = sh.Log.Last()
+		last = sh.Stream.Last()
 		for _, t := range slices.Backward(sh.tasks[source]) {
 			if len(tasks) == limit {
 				break

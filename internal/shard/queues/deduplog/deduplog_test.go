@@ -53,7 +53,7 @@ func (w *world) run(command func(now int64)) {
 	}); err != nil {
 		w.Fatal(err)
 	}
-	w.shard.Log.Sync()
+	w.shard.Stream.Sync()
 }
 
 func (w *world) advance(d time.Duration) {

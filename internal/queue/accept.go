@@ -31,10 +31,10 @@ func (a *Arrival) put(b *mutation.Batch, key []byte) uint32 {
 // needToAccept is what must be read before a message is added to a group. It needs no Flush:
 // memory knows the groups that the command has begun.
 func (q *Machine) needToAccept(lane layout.Lane) Need {
-	if !lane.Grouped() || q.g == nil || q.g.Get(lane) != nil {
+	if !lane.Grouped() || q.groups == nil || q.groups.Get(lane) != nil {
 		return Need{}
 	}
-	if _, known := q.g.Exists(lane); known {
+	if _, known := q.groups.Exists(lane); known {
 		return Need{}
 	}
 	return Need{kind: needGroup, lane: lane}
@@ -49,7 +49,7 @@ func (q *Machine) accept(b *mutation.Batch, now int64, a *Arrival) uint64 {
 	case q.kind.FIFO:
 		lane = max(a.Lane, layout.GroupLanes)
 		if q.Empty() && !q.kind.Backlog {
-			q.c.HeldAges = 1 // no message of an older version is left
+			q.counters.HeldAges = 1 // no message of an older version is left
 		}
 		if due := a.Sent + q.cfg.Value().Delay.Milliseconds(); due > now && !q.kind.Backlog {
 			q.expect(b, now, due)
@@ -60,7 +60,7 @@ func (q *Machine) accept(b *mutation.Batch, now int64, a *Arrival) uint64 {
 		lane, scheduled = layout.DelayedLane, true
 	}
 	size := a.put(b, q.keys.Record(lane, seq))
-	q.c.Bytes += uint64(size)
+	q.counters.Bytes += uint64(size)
 	if q.expires(lane) {
 		layout.PutNumber(b, q.keys.Expiry(a.Sent, seq), uint64(lane))
 	}
@@ -87,7 +87,7 @@ func (q *Machine) expires(lane layout.Lane) bool {
 // heldAges reports that only returned messages are in the index of expiries: those in flight
 // are in memory, and those that were never received are found by their group, which is listed
 // under the oldest of them.
-func (q *Machine) heldAges() bool { return q.kind.FIFO && q.c.HeldAges != 0 }
+func (q *Machine) heldAges() bool { return q.kind.FIFO && q.counters.HeldAges != 0 }
 
 // heldExpiry is the key of a returned message in the index of expiries. It is approximate for a
 // message whose record is damaged, as its send time may not be known.
@@ -116,8 +116,8 @@ func (q *Machine) erase(b *mutation.Batch, s *layout.State) {
 	if s.Is(layout.History) {
 		b.Delete(q.keys.History(s.Sequence))
 	}
-	q.c.Bytes -= min(q.c.Bytes, uint64(s.Size))
+	q.counters.Bytes -= min(q.counters.Bytes, uint64(s.Size))
 	if q.Empty() { // also where damaged records were counted with a wrong size
-		q.c.Bytes = 0
+		q.counters.Bytes = 0
 	}
 }

@@ -73,10 +73,10 @@ func (a *attempts) giveUp(now int64, id string, l Lease) bool {
 // repeat answers a retried receive with the same messages and leases, and restarts their
 // visibility timeouts; false if one of them has changed since.
 func (q *Machine) repeat(b *mutation.Batch, now int64, c *Receive, r *Result) bool {
-	if q.g == nil || c.Attempt == "" {
+	if q.groups == nil || c.Attempt == "" {
 		return false
 	}
-	a := q.g.attempts.recall(now, c.Attempt)
+	a := q.groups.attempts.recall(now, c.Attempt)
 	if a == nil {
 		return false
 	}
@@ -99,11 +99,11 @@ func (q *Machine) repeat(b *mutation.Batch, now int64, c *Receive, r *Result) bo
 
 // remember caches the result of a receive with an attempt's id.
 func (q *Machine) remember(now int64, c *Receive, r *Result) {
-	if q.g != nil && c.Attempt != "" && len(r.Leases) > 0 {
+	if q.groups != nil && c.Attempt != "" && len(r.Leases) > 0 {
 		got := &attempt{at: now, due: now + c.Visibility, leases: make([]sharedLease, len(r.Leases))}
 		for i, l := range r.Leases {
 			got.leases[i] = sharedLease{l, 1}
 		}
-		q.g.attempts.remember(c.Attempt, got)
+		q.groups.attempts.remember(c.Attempt, got)
 	}
 }

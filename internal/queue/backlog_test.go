@@ -65,7 +65,7 @@ func TestFIFOBacklogModel(t *testing.T) {
 				if len(got.Leases) > 0 {
 					return
 				}
-				if x := due(); x != nil && b.m.g.Order.Whole {
+				if x := due(); x != nil && b.m.groups.Order.Whole {
 					t.Fatalf("took nothing, but %+v is due", x)
 				}
 			},
@@ -122,7 +122,7 @@ func TestFIFOBacklogModel(t *testing.T) {
 			}
 			r, err := b.do(Probe{})
 			b.must(err)
-			if x := due(); r.Found && x == nil || !r.Found && x != nil && b.m.g.Order.Whole {
+			if x := due(); r.Found && x == nil || !r.Found && x != nil && b.m.groups.Order.Whole {
 				return fmt.Errorf("something is available: %v, due is %+v", r.Found, x)
 			}
 			c := b.m.Counts(b.now)

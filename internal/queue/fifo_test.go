@@ -141,7 +141,7 @@ func TestFIFOModel(t *testing.T) {
 				got, err := b.receive(most, visibility)
 				b.must(err)
 				// Behind a window full of groups that are all delayed nothing is found.
-				hidden := b.m.g != nil && ref.cfg.Delay > 0 && (!b.m.g.Order.Whole || !b.m.g.Back.Whole)
+				hidden := b.m.groups != nil && ref.cfg.Delay > 0 && (!b.m.groups.Order.Whole || !b.m.groups.Back.Whole)
 				if !hidden && len(want) > 0 && len(got.Leases) == 0 || !hidden && !old && len(moves) == 0 && len(got.Leases) < min(most, len(want)) {
 					t.Fatalf("received %v, want %d of %v", sequences(got.Leases), most, want)
 				}
@@ -286,7 +286,7 @@ func (m *fifoModel) compare(b *bench) error {
 	}
 	k := b.m.Keys()
 	expiries := b.store.count(k, layout.TagHeld)
-	if b.m.c.HeldAges == 0 {
+	if b.m.counters.HeldAges == 0 {
 		expiries = len(m.messages)
 	}
 	for kind, want := range map[layout.Tag]int{
@@ -312,8 +312,8 @@ func (m *fifoModel) compare(b *bench) error {
 	if listed != free || back != returned {
 		return fmt.Errorf("%d and %d groups are listed, but %d and %d are free", listed, back, free, returned)
 	}
-	if b.m.g != nil && (int(b.m.g.Listed) != listed || int(b.m.g.Returned) != back || b.m.g.Order.Len() > 10+orderSize) {
-		return fmt.Errorf("%d groups counted, %d in memory, %d are listed", b.m.g.Listed, b.m.g.Order.Len(), listed)
+	if b.m.groups != nil && (int(b.m.groups.Listed) != listed || int(b.m.groups.Returned) != back || b.m.groups.Order.Len() > 10+orderSize) {
+		return fmt.Errorf("%d groups counted, %d in memory, %d are listed", b.m.groups.Listed, b.m.groups.Order.Len(), listed)
 	}
 	return nil
 }

@@ -48,13 +48,13 @@ func (q *Machine) endLease(b *mutation.Batch, now int64, s *leases.Item) {
 	q.leases.Remove(s)
 	s.Flags &^= layout.Moving | layout.Task
 	b.SingleDelete(q.keys.Lease(s.Sequence))
-	if q.g == nil || q.kind.FIFO {
+	if q.groups == nil || q.kind.FIFO {
 		return
 	}
 	if busy := max(now-s.Received, 0); s.Tenant.Grouped() {
-		q.g.tenants.Released(s.Tenant, now, busy)
+		q.groups.tenants.Released(s.Tenant, now, busy)
 	} else {
-		q.g.tenants.ReleasedAlone(now, busy)
+		q.groups.tenants.ReleasedAlone(now, busy)
 	}
 }
 
@@ -91,7 +91,7 @@ func (q *Machine) returned(b *mutation.Batch, now int64, c *Return) error {
 	if s == nil || leaseOf(s) != c.Lease {
 		return ErrNotLeased
 	}
-	if c.Attempt != "" && q.g != nil && !q.g.attempts.giveUp(now, c.Attempt, c.Lease) {
+	if c.Attempt != "" && q.groups != nil && !q.groups.attempts.giveUp(now, c.Attempt, c.Lease) {
 		return nil
 	}
 	if c.Uncounted {
@@ -120,7 +120,7 @@ func (q *Machine) withhold(b *mutation.Batch, now int64, c *Withhold) error {
 	if s == nil || leaseOf(s) != c.Lease {
 		return ErrNotLeased
 	}
-	if c.Attempt != "" && q.g != nil && !q.g.attempts.giveUp(now, c.Attempt, c.Lease) {
+	if c.Attempt != "" && q.groups != nil && !q.groups.attempts.giveUp(now, c.Attempt, c.Lease) {
 		return nil
 	}
 	q.endLease(b, now, s)

@@ -39,8 +39,8 @@ func (q *Machine) locate(lane layout.Lane, seq uint64, exact bool) (where, *leas
 		return gone, nil, Need{}
 	}
 	var x *grouping.Group
-	if q.g != nil {
-		x = q.g.Get(lane)
+	if q.groups != nil {
+		x = q.groups.Get(lane)
 	}
 	if x != nil && x.Known == grouping.KnowsAll {
 		if i, found := x.Find(seq); found {

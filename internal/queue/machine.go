@@ -22,11 +22,11 @@ type Machine struct {
 
 // content is the part of a machine that only a queue in use needs; see Hibernate.
 type content struct {
-	c      layout.Counters // Next, Scheduled, Leased and Listed are set when they are written; Bytes is one less
-	main   grouping.Group  // the messages of the main lane
-	g      *groups         // nil: it has none
-	due    schedule.Schedule
-	leases leases.Set
+	counters layout.Counters // Next, Scheduled, Leased and Listed are set when they are written; Bytes is one less
+	main     grouping.Group  // the messages of the main lane
+	groups   *groups         // nil: it has none
+	due      schedule.Schedule
+	leases   leases.Set
 
 	stale    *resort   // the index of groups is converted from an older version; nil: it need not be
 	sweepAt  int64     // when the oldest message may expire; 0: never
@@ -59,7 +59,7 @@ func (q *Machine) ContinueAt(next uint64) { q.next = next }
 func (q *Machine) wake() {
 	if q.content == hibernated {
 		q.content = newContent()
-		q.c.LowMain, q.c.LowDelayed = q.next, q.next
+		q.counters.LowMain, q.counters.LowDelayed = q.next, q.next
 	}
 }
 
@@ -101,19 +101,19 @@ func (q *Machine) Empty() bool { return q.Len() == 0 }
 func (q *Machine) Len() int64 { return q.waiting() + int64(q.leases.Len()) }
 
 // Bytes is the size of the records of all messages, in whatever state.
-func (q *Machine) Bytes() int64 { return int64(q.c.Bytes) }
+func (q *Machine) Bytes() int64 { return int64(q.counters.Bytes) }
 
 // waiting counts the messages that are not leased.
 func (q *Machine) waiting() int64 {
-	return int64(q.c.Fresh + q.due.Count + q.c.Grouped + q.c.Returned)
+	return int64(q.counters.Fresh + q.due.Count + q.counters.Grouped + q.counters.Returned)
 }
 
 // head is the sequence at which the fresh messages of the main lane begin.
 func (q *Machine) head() uint64 {
-	if q.c.Fresh == 0 {
+	if q.counters.Fresh == 0 {
 		return q.next
 	}
-	return q.c.Head
+	return q.counters.Head
 }
 
 // HeadSpan is the key range of the fresh messages of the main lane.
@@ -149,7 +149,7 @@ func (q *Machine) NextTimer(now int64) (next int64) {
 	if q.due.Unknown() {
 		sooner(now) // unknown until the window is filled
 	}
-	if q.kind.FIFO && q.g != nil {
+	if q.kind.FIFO && q.groups != nil {
 		sooner(q.nextReady(now))
 	}
 	return next

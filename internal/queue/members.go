@@ -24,10 +24,10 @@ type groups struct {
 }
 
 func (q *Machine) grouped() *groups {
-	if q.g == nil {
-		q.g = &groups{Set: grouping.New(q.kind.FIFO, q.kind.FIFO && !q.kind.Backlog, q.c.Listed, q.c.Back, orderSize), waits: fair.NewWaits[layout.Lane](waitsSize)}
+	if q.groups == nil {
+		q.groups = &groups{Set: grouping.New(q.kind.FIFO, q.kind.FIFO && !q.kind.Backlog, q.counters.Listed, q.counters.Back, orderSize), waits: fair.NewWaits[layout.Lane](waitsSize)}
 	}
-	return q.g
+	return q.groups
 }
 
 // lane finds the group of a lane. One that is not in memory is made, to be filled.
@@ -41,14 +41,14 @@ func (q *Machine) lane(lane layout.Lane) *grouping.Group {
 // join appends a fresh message to its group.
 func (q *Machine) join(lane layout.Lane, f grouping.Fresh) {
 	if lane == layout.MainLane {
-		if q.c.Fresh++; q.c.Fresh == 1 {
-			q.c.Head = f.Sequence
+		if q.counters.Fresh++; q.counters.Fresh == 1 {
+			q.counters.Head = f.Sequence
 		}
 		q.main.Fresh.Insert(f, windowSize)
 		return
 	}
 	g := q.grouped()
-	q.c.Grouped++
+	q.counters.Grouped++
 	q.wait(lane, 1, 0)
 	x := g.Get(lane)
 	if x == nil {
@@ -64,38 +64,38 @@ func (q *Machine) join(lane layout.Lane, f grouping.Fresh) {
 // leave updates a group after its fresh message was removed or received.
 func (q *Machine) leave(x *grouping.Group) {
 	if x.Lane == layout.MainLane {
-		q.c.Fresh--
+		q.counters.Fresh--
 		return
 	}
-	q.c.Grouped--
+	q.counters.Grouped--
 	q.wait(x.Lane, -1, 0)
-	q.g.Touch(x)
+	q.groups.Touch(x)
 }
 
 // relist updates the order of the groups that the command has touched, at its end.
 func (q *Machine) relist(b *mutation.Batch) {
-	if q.g != nil {
-		q.g.RelistTouched(b, &q.keys)
+	if q.groups != nil {
+		q.groups.RelistTouched(b, &q.keys)
 	}
 }
 
 // hold returns a message to its place in a blocking group.
 func (q *Machine) hold(b *mutation.Batch, now int64, s *leases.Item) {
 	s.Flags |= layout.Returned
-	q.c.Returned++
+	q.counters.Returned++
 	q.due.CountLater(b, &q.keys, now, &s.State)
 	layout.PutState(b, q.keys.HeldState(s.Lane, s.Sequence), &s.State)
 	if q.heldAges() {
 		layout.PutNumber(b, q.heldExpiry(&s.State), uint64(s.Lane))
 	}
-	q.g.Touch(q.g.Get(s.Lane))
+	q.groups.Touch(q.groups.Get(s.Lane))
 }
 
 // unhold undoes hold.
 func (q *Machine) unhold(b *mutation.Batch, now int64, s *leases.Item) {
 	if s.Is(layout.Returned) {
 		s.Flags &^= layout.Returned
-		q.c.Returned--
+		q.counters.Returned--
 		q.due.UncountLater(b, &q.keys, now, &s.State)
 		b.SingleDelete(q.keys.HeldState(s.Lane, s.Sequence))
 		if q.heldAges() {
@@ -109,11 +109,11 @@ func (q *Machine) dropHeld(b *mutation.Batch, now int64, s *leases.Item) {
 	if !q.kind.FIFO {
 		return
 	}
-	x := q.g.Get(s.Lane)
+	x := q.groups.Get(s.Lane)
 	i, _ := x.Find(s.Sequence)
 	x.Held = slices.Delete(x.Held, i, i+1)
 	q.unhold(b, now, s)
-	q.g.Touch(x)
+	q.groups.Touch(x)
 }
 
 // readyAt is when the first message of a listed group can be received.
@@ -135,13 +135,13 @@ func (q *Machine) freshAt(sent int64) int64 {
 
 // nextReady is when the next listed group becomes ready to be received from; 0: all are.
 func (q *Machine) nextReady(now int64) (next int64) {
-	if q.g.Order.Len() == 0 && !q.g.Order.Whole || q.g.Back.Len() == 0 && !q.g.Back.Whole {
+	if q.groups.Order.Len() == 0 && !q.groups.Order.Whole || q.groups.Back.Len() == 0 && !q.groups.Back.Whole {
 		return now // unknown until the window is filled
 	}
 	if q.cfg.Value().Delay == 0 && !q.kind.Backlog {
 		return 0
 	}
-	for _, x := range q.g.Order.All() {
+	for _, x := range q.groups.Order.All() {
 		if at := q.readyAt(x); at > now {
 			if next == 0 || at < next {
 				next = at

@@ -397,7 +397,7 @@ func (m *model) compareWaits(b *bench) error {
 	b.store.walk(b.m.Keys().Of(layout.TagTenant), func(key, value []byte) bool {
 		tenant := layout.Lane(layout.KeySequence(key))
 		have[tenant] = layout.DecodeWait(value)
-		if in := b.m.g.waits.Of(tenant); in != have[tenant] {
+		if in := b.m.groups.waits.Of(tenant); in != have[tenant] {
 			have[tenant] = in
 		}
 		return true

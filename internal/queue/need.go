@@ -134,9 +134,9 @@ func (q *Machine) span(need Need) layout.Span {
 	case needDue:
 		return q.due.Unread(&q.keys)
 	case needOrder:
-		return q.keys.ListedFrom(q.g.Next())
+		return q.keys.ListedFrom(q.groups.Next())
 	case needBack:
-		return q.g.UnreadBack(&q.keys)
+		return q.groups.UnreadBack(&q.keys)
 	case needLeases:
 		return q.keys.Of(layout.TagLease)
 	case needBuckets:
@@ -214,18 +214,18 @@ func (q *Machine) filled(need Need, exhausted bool) (ok bool) {
 		x := q.lane(need.lane)
 		x.Known, x.Fresh.Whole = grouping.KnowsAll, exhausted
 		if x != &q.main {
-			q.g.Filled(x)
+			q.groups.Filled(x)
 			return true
 		}
-		count, have = &q.c.Fresh, x.Fresh.Len()
+		count, have = &q.counters.Fresh, x.Fresh.Len()
 	case needDue:
 		return q.due.Filled(exhausted)
 	case needOrder:
-		q.g.Order.Whole = exhausted
-		count, have = &q.g.Listed, q.g.Order.Len()
+		q.groups.Order.Whole = exhausted
+		count, have = &q.groups.Listed, q.groups.Order.Len()
 	case needBack:
-		q.g.Back.Whole = exhausted
-		count, have = &q.g.Returned, q.g.Back.Len()
+		q.groups.Back.Whole = exhausted
+		count, have = &q.groups.Returned, q.groups.Back.Len()
 	case needHeld:
 		q.lane(need.lane).Known = grouping.KnowsHeld
 		return true
@@ -252,9 +252,9 @@ func (q *Machine) fillGroup(lane layout.Lane, value []byte) {
 	case x != nil && x.Known == grouping.KnowsNothing:
 		x.Start, x.Known = layout.Number(value), grouping.KnowsStart
 	case x == nil && value != nil:
-		q.g.Note(lane)
+		q.groups.Note(lane)
 	case x == nil:
-		q.g.Begin(lane)
+		q.groups.Begin(lane)
 	}
 }
 
@@ -300,9 +300,9 @@ func (q *Machine) sized(r Reader, s *layout.State) error {
 
 // readSizes adds up the records of all messages.
 func (q *Machine) readSizes(r Reader) error {
-	q.c.Bytes = 0
+	q.counters.Bytes = 0
 	return r.Scan(q.keys.Of(layout.TagRecord), func(_, value []byte) bool {
-		q.c.Bytes += uint64(len(value))
+		q.counters.Bytes += uint64(len(value))
 		return true
 	})
 }

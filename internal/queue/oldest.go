@@ -99,8 +99,8 @@ func (q *Machine) oldestKnown(without []layout.Lane) int64 {
 			s.note(m.Sent)
 		}
 	}
-	if q.g != nil && !q.kind.FIFO {
-		for _, x := range q.g.Order.All() {
+	if q.groups != nil && !q.kind.FIFO {
+		for _, x := range q.groups.Order.All() {
 			if !slices.Contains(without, x.Lane) {
 				s.note(x.Listing.At)
 				break // the order is by send time
@@ -218,7 +218,7 @@ func (s *search) arrivedAt(lane layout.Lane, record []byte) (at int64, counts bo
 
 // searchGroups searches the lanes of groups, by the index of expiries.
 func (q *Machine) searchGroups(r Reader, c *cursors) error {
-	if q.g == nil {
+	if q.groups == nil {
 		return nil
 	}
 	steps, passing, found := 0, true, false

@@ -71,7 +71,7 @@ func TestQuietGroups(t *testing.T) {
 	if _, err := b.send(200, "", 0); err != nil {
 		t.Fatal(err)
 	}
-	b.m.g.tenants.ReleasedAlone(b.now, 0) // an hour later nobody remembers
+	b.m.groups.tenants.ReleasedAlone(b.now, 0) // an hour later nobody remembers
 	expect(0, Counts{Visible: 16})
 }
 

@@ -21,13 +21,13 @@ func (q *Machine) needToReceive(now int64, maximum int) Need {
 	if !q.main.Fresh.Whole && q.main.Fresh.Len() < maximum {
 		return q.needMore(&q.main)
 	}
-	if q.g == nil {
+	if q.groups == nil {
 		return Need{}
 	}
-	if !q.g.Order.Whole && q.g.Order.Len() < maximum {
+	if !q.groups.Order.Whole && q.groups.Order.Len() < maximum {
 		return Need{kind: needOrder, limit: int32(orderSize / 2)}
 	}
-	if !q.g.Back.Whole && q.g.Back.Len() < maximum {
+	if !q.groups.Back.Whole && q.groups.Back.Len() < maximum {
 		return Need{kind: needBack, limit: int32(orderSize / 2)}
 	}
 	var at cursor
@@ -76,15 +76,15 @@ func (q *Machine) takeable(x *grouping.Group, now int64) (n int) {
 
 // probe reports whether a receive would find a message.
 func (q *Machine) probe(now int64) (bool, Need) {
-	if q.c.Fresh > 0 || q.Empty() {
-		return q.c.Fresh > 0, Need{}
+	if q.counters.Fresh > 0 || q.Empty() {
+		return q.counters.Fresh > 0, Need{}
 	}
 	if need := q.needToReceive(now, 1); !need.Nothing() {
 		return false, need
 	}
 	ready := func(x *grouping.Group) bool { return q.readyAt(x) <= now }
 	return q.leases.Expired(now) != nil || q.firstDue(now, false) != nil ||
-		q.g != nil && (slices.ContainsFunc(q.g.Back.All(), ready) || slices.ContainsFunc(q.g.Order.All(), ready)), Need{}
+		q.groups != nil && (slices.ContainsFunc(q.groups.Back.All(), ready) || slices.ContainsFunc(q.groups.Order.All(), ready)), Need{}
 }
 
 // receive leases messages for c, into r.
@@ -137,7 +137,7 @@ func (q *Machine) groupAt(at *cursor) *grouping.Group {
 	if at.x != nil {
 		return at.x
 	}
-	order, back := q.g.Order.All(), q.g.Back.All()
+	order, back := q.groups.Order.All(), q.groups.Back.All()
 	switch {
 	case at.order < len(order) && (at.back == len(back) || q.readyAt(order[at.order]) <= q.readyAt(back[at.back])):
 		at.x = order[at.order]
@@ -181,7 +181,7 @@ func (q *Machine) takeNext(b *mutation.Batch, now int64, at *cursor) *leases.Ite
 // takeInOrder is takeNext for a FIFO queue: all visible messages of a group before those of
 // the next group.
 func (q *Machine) takeInOrder(b *mutation.Batch, now int64, at *cursor) *leases.Item {
-	if q.g == nil {
+	if q.groups == nil {
 		return nil
 	}
 	for x := q.groupAt(at); x != nil; x = q.groupAt(at) {
@@ -192,7 +192,7 @@ func (q *Machine) takeInOrder(b *mutation.Batch, now int64, at *cursor) *leases.
 		if x.Known != grouping.KnowsAll {
 			return nil
 		}
-		q.g.Touch(x)
+		q.groups.Touch(x)
 		if at.held < len(x.Held) {
 			if s := x.Held[at.held]; s.Is(layout.Returned) && (at.held == 0 || s.Due <= now) {
 				q.unhold(b, now, s)
@@ -217,7 +217,7 @@ func (q *Machine) takeFresh(x *grouping.Group) *leases.Item {
 	}
 	f := x.Fresh.Pop()
 	if q.leave(x); x.Lane == layout.MainLane {
-		q.c.Head = f.Sequence + 1
+		q.counters.Head = f.Sequence + 1
 	}
 	return leases.NewItem(layout.State{Sequence: f.Sequence, Sent: f.Sent, Lane: x.Lane, Tenant: x.Lane, Size: f.Size})
 }
@@ -226,7 +226,7 @@ func (q *Machine) takeFresh(x *grouping.Group) *leases.Item {
 // in a backlog, that became visible first. Messages of quiet tenants precede those of noisy
 // ones. It is either scheduled (due) or the first of a group (fresh); both nil: there is none.
 func (q *Machine) pick(now int64) (due *layout.State, fresh *grouping.Group) {
-	shared := q.g != nil && (!q.g.tenants.None() || q.g.Order.Len() > 0)
+	shared := q.groups != nil && (!q.groups.tenants.None() || q.groups.Order.Len() > 0)
 	for _, quiet := range [...]bool{true, false} {
 		if quiet && !shared {
 			continue
@@ -281,10 +281,10 @@ func (q *Machine) firstFresh(quiet bool) (first *grouping.Group) {
 	if q.main.Fresh.Len() > 0 {
 		first = &q.main
 	}
-	if q.g == nil {
+	if q.groups == nil {
 		return first
 	}
-	for _, x := range q.g.Order.All() {
+	for _, x := range q.groups.Order.All() {
 		if quiet && q.noisy(x.Lane) || x.Known == grouping.KnowsAll && x.Fresh.Len() == 0 {
 			continue
 		}
@@ -317,8 +317,8 @@ func (q *Machine) take(b *mutation.Batch, now int64, c *Receive, r *Result, s *l
 		return dropped
 	}
 	if q.kind.FIFO && !q.kind.Backlog {
-		q.c.Turn++
-		s.Turn = q.c.Turn
+		q.counters.Turn++
+		s.Turn = q.counters.Turn
 	}
 	switch {
 	case c.Task:

@@ -65,7 +65,7 @@ func (q *Machine) resorted(b *mutation.Batch) Need {
 		return Need{kind: needListed}
 	}
 	q.stale = nil
-	q.c.Turn = q.next // above the sequences that serve as turns of the messages received before
+	q.counters.Turn = q.next // above the sequences that serve as turns of the messages received before
 	g.Order.Whole = g.Order.Whole || g.Listed == 0
 	return Need{}
 }

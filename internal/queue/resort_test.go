@@ -51,7 +51,7 @@ func (t *bench) makeOld() error {
 
 // makeAged has the order of expiries as an older version wrote it, with all messages.
 func (t *bench) makeAged() error {
-	if t.m.c.HeldAges == 0 {
+	if t.m.counters.HeldAges == 0 {
 		return nil
 	}
 	k := t.m.Keys()
@@ -67,7 +67,7 @@ func (t *bench) makeAged() error {
 		layout.PutNumber(&t.batch, k.Expiry(sent, layout.KeySequence(key)), uint64(layout.KeyLane(key)))
 		return true
 	})
-	t.m.c.HeldAges = 0
+	t.m.counters.HeldAges = 0
 	return t.write()
 }
 

@@ -25,18 +25,18 @@ type Saved struct {
 
 // SaveBytes is what Save adds to a batch at most, in bytes.
 func (q *Machine) SaveBytes() int {
-	if q.g == nil {
+	if q.groups == nil {
 		return CountersRoom
 	}
-	return CountersRoom + tenantRoom*q.g.waits.ChangedCount()
+	return CountersRoom + tenantRoom*q.groups.waits.ChangedCount()
 }
 
 // Save writes the counters, and the changed records of tenants; it ends each command on a
 // queue. If commit, by its number, has the queue's counters already, they are overwritten in
 // place.
 func (q *Machine) Save(b *mutation.Batch, commit uint64, last *Saved) {
-	if q.g != nil {
-		q.g.waits.Changed(func(tenant layout.Lane, w fair.Wait) { layout.PutWait(b, q.keys.Tenant(tenant), w) })
+	if q.groups != nil {
+		q.groups.waits.Changed(func(tenant layout.Lane, w fair.Wait) { layout.PutWait(b, q.keys.Tenant(tenant), w) })
 	}
 	var buf [CountersRoom]byte
 	value := q.appendCounters(buf[:0])
@@ -49,11 +49,11 @@ func (q *Machine) Save(b *mutation.Batch, commit uint64, last *Saved) {
 }
 
 func (q *Machine) appendCounters(buf []byte) []byte {
-	c := q.c
+	c := q.counters
 	c.Next, c.Head, c.Scheduled, c.Leased = q.next, q.head(), q.due.Count, uint64(q.leases.Len())
 	c.Bytes++
-	if q.g != nil {
-		c.Listed, c.Back = q.g.Listed, q.g.Returned
+	if q.groups != nil {
+		c.Listed, c.Back = q.groups.Listed, q.groups.Returned
 	}
 	return c.Append(buf)
 }
@@ -73,24 +73,24 @@ func (q *Machine) Load(r Reader, counters []byte, now int64) (corrected bool, er
 			corrected = corrected || wrong
 		}
 	}
-	if unsized && q.waiting()+int64(q.c.Leased) > 0 {
+	if unsized && q.waiting()+int64(q.counters.Leased) > 0 {
 		read(Need{kind: needSizes})
 	}
-	if q.c.Leased > 0 {
+	if q.counters.Leased > 0 {
 		read(Need{kind: needLeases})
 	}
-	if q.shared() && q.due.Count+q.c.Grouped > 0 {
+	if q.shared() && q.due.Count+q.counters.Grouped > 0 {
 		read(Need{kind: needTenants})
 	}
 	if q.due.Count > 0 || q.kind.FIFO {
 		read(Need{kind: needBuckets})
 	}
 	q.Hibernate() // the buckets of an empty FIFO queue were read, too
-	if q.g == nil || !q.kind.FIFO {
+	if q.groups == nil || !q.kind.FIFO {
 		return corrected, err
 	}
-	for _, lane := range q.g.Lanes() {
-		for x := q.g.Get(lane); err == nil && x.Known != grouping.KnowsAll; {
+	for _, lane := range q.groups.Lanes() {
+		for x := q.groups.Get(lane); err == nil && x.Known != grouping.KnowsAll; {
 			read(q.needMore(x))
 		}
 	}
@@ -107,7 +107,7 @@ func (q *Machine) load(counters []byte, now int64) (unsized bool, err error) {
 		c.Bytes--
 	}
 	q.content = newContent()
-	q.c, q.next, q.due = c, c.Next, schedule.New(c.Scheduled, windowSize)
+	q.counters, q.next, q.due = c, c.Next, schedule.New(c.Scheduled, windowSize)
 	q.main.Fresh.Whole = c.Fresh == 0
 	if c.Grouped+c.Returned+c.Listed+c.Back > 0 {
 		q.grouped()

@@ -54,8 +54,8 @@ func (q *Machine) sweep(b *mutation.Batch, now int64) (removed int, need Need) {
 		}
 	}
 	q.sweeping = nil
-	q.c.LowMain = max(q.c.LowMain, s.lowMain)
-	q.c.LowDelayed = max(q.c.LowDelayed, s.lowLate)
+	q.counters.LowMain = max(q.counters.LowMain, s.lowMain)
+	q.counters.LowDelayed = max(q.counters.LowDelayed, s.lowLate)
 	switch {
 	case s.more:
 		q.sweepAt = now
@@ -70,11 +70,11 @@ func (q *Machine) sweep(b *mutation.Batch, now int64) (removed int, need Need) {
 // firstSequences are lower bounds of the messages in the main and the delayed lane.
 func (q *Machine) firstSequences() (mainLane, delayed uint64) {
 	if q.due.Count > 0 {
-		return q.c.LowMain, q.c.LowDelayed
+		return q.counters.LowMain, q.counters.LowDelayed
 	}
 	// No message is scheduled, so each is leased or fresh: tombstones can be skipped.
 	low := q.leases.Lowest(q.head())
-	return max(low, q.c.LowMain), max(low, q.c.LowDelayed)
+	return max(low, q.counters.LowMain), max(low, q.counters.LowDelayed)
 }
 
 // findExpired finds expired messages: it scans the main and the delayed lane from their lower

@@ -14,7 +14,7 @@ func (q *Machine) wait(tenant layout.Lane, messages, scheduled int64) {
 
 // noisy reports whether the lane is that of a noisy tenant.
 func (q *Machine) noisy(lane layout.Lane) bool {
-	return q.g != nil && !q.kind.FIFO && q.g.tenants.Noisy(lane, q.leases.Len())
+	return q.groups != nil && !q.kind.FIFO && q.groups.tenants.Noisy(lane, q.leases.Len())
 }
 
 // Groups are gauges of a queue's groups.
@@ -29,16 +29,16 @@ type Groups struct {
 // and quiet tenants in proportion to their scheduled messages.
 func (q *Machine) Groups(now int64) (g Groups) {
 	g.Quiet = q.Counts(now)
-	if q.g == nil {
+	if q.groups == nil {
 		return g
 	}
-	if g.InFlight, g.Noisy = q.g.tenants.Count(q.leases.Len()); q.kind.FIFO {
-		g.InFlight = q.g.Blocked()
+	if g.InFlight, g.Noisy = q.groups.tenants.Count(q.leases.Len()); q.kind.FIFO {
+		g.InFlight = q.groups.Blocked()
 	}
 	if len(g.Noisy) == 0 {
 		return g
 	}
-	theirs, inFlight := q.g.waits.Of(g.Noisy...), q.g.tenants.InFlight(g.Noisy...)
+	theirs, inFlight := q.groups.waits.Of(g.Noisy...), q.groups.tenants.InFlight(g.Noisy...)
 	delayed := q.due.DelayedOf(now, g.Quiet.Delayed, g.Noisy, theirs.Scheduled)
 	g.Quiet.Visible = max(g.Quiet.Visible-max(theirs.Messages-delayed, 0), 0)
 	g.Quiet.InFlight = max(g.Quiet.InFlight-int64(inFlight), 0)

@@ -2,6 +2,7 @@ package api
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -15,16 +16,17 @@ import (
 )
 
 // Access returns the permissions that a request requires: actions on resources. If it fails,
-// the request is refused with its error.
-type Access func(call *Call, in any) ([]authorize.Need, error)
+// the request is refused with its error. Where ctx has ended, whose a resource is was not read:
+// then it fails with ctx's error, so that the caller is not taken for somebody else.
+type Access func(ctx context.Context, call *Call, in any) ([]authorize.Need, error)
 
-// Needs makes an Access from a function of the operation's input.
+// Needs makes an Access from a function of the operation's input, which waits for nothing.
 func Needs[In any](f func(call *Call, in *In) ([]authorize.Need, error)) Access {
-	return func(call *Call, in any) ([]authorize.Need, error) { return f(call, in.(*In)) }
+	return func(_ context.Context, call *Call, in any) ([]authorize.Need, error) { return f(call, in.(*In)) }
 }
 
 // Free requires no permission: every authenticated caller may use the operation.
-func Free(*Call, any) ([]authorize.Need, error) { return nil, nil }
+func Free(context.Context, *Call, any) ([]authorize.Need, error) { return nil, nil }
 
 // Inside is the Access of an operation that checks these actions itself, because only it can
 // find the resource.
@@ -33,7 +35,7 @@ func Inside(actions ...string) Access {
 	for _, action := range actions {
 		needs = append(needs, authorize.Need{Action: action, Inside: true})
 	}
-	return func(*Call, any) ([]authorize.Need, error) { return needs, nil }
+	return func(context.Context, *Call, any) ([]authorize.Need, error) { return needs, nil }
 }
 
 // Guarded adds to operations their Access, by name. It panics if one is missing, or if there

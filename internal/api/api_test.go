@@ -57,7 +57,7 @@ func TestOp(t *testing.T) {
 func TestGuarded(t *testing.T) {
 	operations := func() []api.Operation { return []api.Operation{api.Op("Greet", greet)} }
 	guarded := api.Guarded(map[string]api.Access{"Greet": api.Inside("a:Greet", "a:Wave")}, operations())
-	needs, err := guarded[0].Access(nil, nil)
+	needs, err := guarded[0].Access(t.Context(), nil, nil)
 	if err != nil || len(needs) != 2 || needs[1].Action != "a:Wave" || !needs[1].Inside {
 		t.Errorf("%+v, %v", needs, err)
 	}
@@ -75,7 +75,7 @@ func TestGuarded(t *testing.T) {
 		return api.One("a:Greet", arn.Queue(call.Region, "111122223333", *in.Name)), nil
 	})
 	name := "q"
-	needs, err = byName(&api.Call{Region: "us-east-1"}, &greetInput{&name})
+	needs, err = byName(t.Context(), &api.Call{Region: "us-east-1"}, &greetInput{&name})
 	if err != nil || len(needs) != 1 || needs[0].Resource != "arn:aws:sqs:us-east-1:111122223333:q" || needs[0].Account != "111122223333" {
 		t.Errorf("%+v, %v", needs, err)
 	}

@@ -40,7 +40,7 @@ func guarded(a *authorize.Authorizer) func(context.Context, *api.Call, *api.Oper
 		if err := ofSession(call, op); err != nil {
 			return err
 		}
-		needs, err := op.Access(call, in)
+		needs, err := op.Access(ctx, call, in)
 		if err != nil {
 			if call.Caller.Kind == caller.Root {
 				return nil // it may do everything in its account: the operation reports what is wrong

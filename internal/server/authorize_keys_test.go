@@ -111,7 +111,7 @@ func TestMatrixOfKeys(t *testing.T) {
 	n := 0
 	for _, op := range kmsapi.New(w.module, api.Unbound{}).Operations() {
 		in := op.New()
-		needs, err := op.Access(&api.Call{Service: "kms", Operation: op.Name, Region: "us-east-1", Account: owner, Caller: authorize.RootOf(owner)}, in)
+		needs, err := op.Access(t.Context(), &api.Call{Service: "kms", Operation: op.Name, Region: "us-east-1", Account: owner, Caller: authorize.RootOf(owner)}, in)
 		if err != nil {
 			t.Fatal(err)
 		}

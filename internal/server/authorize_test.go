@@ -249,7 +249,7 @@ func TestAuditNamesResources(t *testing.T) {
 			in := op.New()
 			fill(service, in)
 			call := api.Call{Service: service, Operation: op.Name, Region: "us-east-1", Account: owner, Caller: authorize.RootOf(owner), Time: time.Unix(1772366400, 0)}
-			needs, err := op.Access(&call, in)
+			needs, err := op.Access(t.Context(), &call, in)
 			one := slices.ContainsFunc(needs, func(n authorize.Need) bool {
 				a, err := arn.Parse(n.Resource)
 				return err == nil && strings.Trim(a.Resource, "*/:") != "" && a.Resource != "log-group::log-stream:" && !strings.HasSuffix(a.Resource, "/") // all of them, or all below a path
@@ -292,7 +292,7 @@ func testOperation(t *testing.T, service string, op api.Operation) (cases int) {
 	}
 	user := &caller.Caller{Kind: caller.User, Account: owner, ARN: "arn:aws:iam::" + owner + ":user/anna", ID: "AIDAANNAANNAANNAANNA2", Name: "anna"}
 	call := api.Call{Service: service, Operation: op.Name, Region: "us-east-1", Account: owner, AccessKey: "AKIAX", Caller: user}
-	needs, err := op.Access(&call, in)
+	needs, err := op.Access(t.Context(), &call, in)
 	if err != nil {
 		t.Fatalf("what it needs cannot be told: %v", err)
 	}
@@ -350,7 +350,7 @@ func testOperation(t *testing.T, service string, op api.Operation) (cases int) {
 	}
 	testResource(t, needs, user, allowed, denied)
 	call.Account = stranger
-	if needs, err = op.Access(&call, in); err != nil {
+	if needs, err = op.Access(t.Context(), &call, in); err != nil {
 		return cases // what is others' cannot be named
 	}
 	needs = slices.DeleteFunc(slices.Clone(needs), func(n authorize.Need) bool { return n.Inside })

@@ -1,6 +1,7 @@
 package cloudformation
 
 import (
+	"context"
 	"maps"
 	"strings"
 
@@ -72,7 +73,9 @@ var access = map[string]api.Access{
 }
 
 func anywhere(action string) api.Access {
-	return func(*api.Call, any) ([]authorize.Need, error) { return api.Any("cloudformation:" + action), nil }
+	return func(context.Context, *api.Call, any) ([]authorize.Need, error) {
+		return api.Any("cloudformation:" + action), nil
+	}
 }
 
 // on requires an action on a stack.

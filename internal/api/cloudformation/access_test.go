@@ -38,7 +38,7 @@ func TestConditionKeys(t *testing.T) {
 	} {
 		operations := cloudformation.New(cloudformation.Options{}).Operations()
 		op := operations[slices.IndexFunc(operations, func(o api.Operation) bool { return o.Name == tt.operation })]
-		needs, err := op.Access(&api.Call{Service: "cloudformation", Account: "111122223333", Region: "us-east-1"}, tt.in)
+		needs, err := op.Access(t.Context(), &api.Call{Service: "cloudformation", Account: "111122223333", Region: "us-east-1"}, tt.in)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,6 +1,8 @@
 package cloudwatch
 
 import (
+	"context"
+
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/authorize"
@@ -59,12 +61,16 @@ var access = map[string]api.Access{
 
 // anything requires an action on no particular resource.
 func anything(action string) api.Access {
-	return func(*api.Call, any) ([]authorize.Need, error) { return api.Any("cloudwatch:" + action), nil }
+	return func(context.Context, *api.Call, any) ([]authorize.Need, error) {
+		return api.Any("cloudwatch:" + action), nil
+	}
 }
 
 // everyAlarm requires an action on all alarms.
 func everyAlarm(action string) api.Access {
-	return func(call *api.Call, _ any) ([]authorize.Need, error) { return onAlarms(call, action, "*"), nil }
+	return func(_ context.Context, call *api.Call, _ any) ([]authorize.Need, error) {
+		return onAlarms(call, action, "*"), nil
+	}
 }
 
 // onAlarms requires an action on each of the named alarms; without names, on all.

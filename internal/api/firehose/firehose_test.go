@@ -275,7 +275,7 @@ func TestNeeds(t *testing.T) {
 			if op.Name != operation {
 				continue
 			}
-			found, err := op.Access(&api.Call{Region: "us-east-1", Account: account}, in)
+			found, err := op.Access(t.Context(), &api.Call{Region: "us-east-1", Account: account}, in)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -2,6 +2,7 @@ package iam
 
 import (
 	"cmp"
+	"context"
 	"reflect"
 	"slices"
 	"strings"
@@ -43,7 +44,7 @@ const lastUsed = "GetAccessKeyLastUsed"
 func (s *Service) guarded(operations []api.Operation) []api.Operation {
 	access := make(map[string]api.Access, len(operations))
 	for _, op := range operations {
-		access[op.Name] = func(call *api.Call, in any) ([]authorize.Need, error) {
+		access[op.Name] = func(_ context.Context, call *api.Call, in any) ([]authorize.Need, error) {
 			return s.needs(call, op.Name, reflect.ValueOf(in).Elem()), nil
 		}
 	}

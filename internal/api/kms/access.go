@@ -2,6 +2,7 @@ package kms
 
 import (
 	"cmp"
+	"context"
 	"strconv"
 	"strings"
 
@@ -43,7 +44,7 @@ var needs = func() map[string]api.Access {
 	}
 	all["ReEncrypt"] = api.Inside("kms:ReEncryptFrom", "kms:ReEncryptTo")
 	for _, name := range ofAccount {
-		all[name] = func(*api.Call, any) ([]authorize.Need, error) { return api.Any("kms:" + name), nil }
+		all[name] = func(context.Context, *api.Call, any) ([]authorize.Need, error) { return api.Any("kms:" + name), nil }
 	}
 	return all
 }()

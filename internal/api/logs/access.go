@@ -1,6 +1,7 @@
 package logs
 
 import (
+	"context"
 	"maps"
 	"slices"
 
@@ -65,12 +66,12 @@ var access = map[string]api.Access{
 
 // anything requires an action on no particular group.
 func anything(action string) api.Access {
-	return func(*api.Call, any) ([]authorize.Need, error) { return api.Any("logs:" + action), nil }
+	return func(context.Context, *api.Call, any) ([]authorize.Need, error) { return api.Any("logs:" + action), nil }
 }
 
 // everyGroup requires an action on all groups.
 func everyGroup(action string) api.Access {
-	return func(call *api.Call, _ any) ([]authorize.Need, error) {
+	return func(_ context.Context, call *api.Call, _ any) ([]authorize.Need, error) {
 		return inGroup(action, arn.LogGroup(call.Region, call.Account, ""), ""), nil
 	}
 }

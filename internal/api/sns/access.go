@@ -53,15 +53,15 @@ func (s *Service) access() map[string]api.Access {
 	all := maps.Clone(required)
 	for _, name := range []string{"Unsubscribe", "GetSubscriptionAttributes", "SetSubscriptionAttributes"} {
 		of := all[name]
-		all[name] = func(call *api.Call, in any) ([]authorize.Need, error) {
-			needs, err := of(call, in)
+		all[name] = func(ctx context.Context, call *api.Call, in any) ([]authorize.Need, error) {
+			needs, err := of(ctx, call, in)
 			if err != nil || needs[0].Account == "" || needs[0].Account == call.Account {
 				return needs, err
 			}
-			if sub, err := arn.Parse(needs[0].Resource); err == nil && s.subscribed(context.Background(), call, sub) {
+			if sub, err := arn.Parse(needs[0].Resource); err == nil && s.subscribed(ctx, call, sub) {
 				needs[0].Account = call.Account
 			}
-			return needs, nil
+			return needs, ctx.Err() // whose it is was not read if the caller has hung up
 		}
 	}
 	return all
@@ -100,7 +100,7 @@ func onTopic(call *api.Call, action, member, value string, shared bool) ([]autho
 
 // everyTopic requires an action that is not on one topic but on those of the account.
 func everyTopic(action string) api.Access {
-	return func(call *api.Call, _ any) ([]authorize.Need, error) {
+	return func(_ context.Context, call *api.Call, _ any) ([]authorize.Need, error) {
 		return api.One("sns:"+action, arn.Topic(call.Region, call.Account, "*")), nil
 	}
 }
@@ -109,13 +109,16 @@ func everyTopic(action string) api.Access {
 // refuses it.
 func onSubscription[In any](action string, subscription func(*In) string) api.Access {
 	return api.Needs(func(call *api.Call, in *In) ([]authorize.Need, error) {
-		value := subscription(in)
-		a, err := parseARN(call, "SubscriptionArn", value)
-		if _, _, ok := a.SplitSubscription(); err != nil || !ok {
-			return []authorize.Need{{Action: "sns:" + action, Resource: value}}, nil
-		}
-		return api.One("sns:"+action, a), nil
+		return ofSubscription(call, action, subscription(in)), nil
 	})
+}
+
+func ofSubscription(call *api.Call, action, value string) []authorize.Need {
+	a, err := parseARN(call, "SubscriptionArn", value)
+	if _, _, ok := a.SplitSubscription(); err != nil || !ok {
+		return []authorize.Need{{Action: "sns:" + action, Resource: value}}
+	}
+	return api.One("sns:"+action, a)
 }
 
 func creating(call *api.Call, in *CreateTopicInput) ([]authorize.Need, error) {
@@ -155,9 +158,9 @@ func passing(attribute, role string) []authorize.Need {
 }
 
 func settingOfSubscription(call *api.Call, in *SetSubscriptionAttributesInput) ([]authorize.Need, error) {
-	needs, err := onSubscription("SetSubscriptionAttributes", func(in *SetSubscriptionAttributesInput) string { return in.SubscriptionArn })(call, in)
-	if err != nil || in.AttributeName != subscriptionRole {
-		return needs, err
+	needs := ofSubscription(call, "SetSubscriptionAttributes", in.SubscriptionArn)
+	if in.AttributeName != subscriptionRole {
+		return needs, nil
 	}
 	return append(needs, passing(in.AttributeName, api.Deref(in.AttributeValue))...), nil
 }

@@ -435,7 +435,7 @@ var textAccess = func() map[string]api.Access {
 		"CreateSMSSandboxPhoneNumber", "VerifySMSSandboxPhoneNumber", "DeleteSMSSandboxPhoneNumber", "ListSMSSandboxPhoneNumbers",
 		"GetSMSSandboxAccountStatus", "ListOriginationNumbers",
 	} {
-		all[action] = func(*api.Call, any) ([]authorize.Need, error) { return anyResource(action), nil }
+		all[action] = func(context.Context, *api.Call, any) ([]authorize.Need, error) { return anyResource(action), nil }
 	}
 	all["SetSMSAttributes"] = api.Needs(func(_ *api.Call, in *SetSMSAttributesInput) ([]authorize.Need, error) {
 		return append(anyResource("SetSMSAttributes"), passing(sms.StatusRole, in.Attributes[sms.StatusRole])...), nil

@@ -2,6 +2,7 @@
 package access
 
 import (
+	"context"
 	"maps"
 	"slices"
 
@@ -25,7 +26,7 @@ var access = map[string]api.Access{
 	"GetFunctionConfiguration": onQualified("GetFunctionConfiguration", func(in *lambda.FunctionInput) (string, *string) { return in.FunctionName, in.Qualifier }),
 	"ListFunctions":            all("ListFunctions"),
 	"UpdateFunctionCode": api.Needs(func(call *api.Call, in *lambda.UpdateFunctionCodeInput) ([]authorize.Need, error) {
-		needs, err := onFunction("UpdateFunctionCode", func(in *lambda.UpdateFunctionCodeInput) string { return in.FunctionName })(call, in)
+		needs, err := onNamed(call, "UpdateFunctionCode", in.FunctionName, nil)
 		return readsCode(call, needs, in.S3Bucket, in.S3Key), err
 	}),
 	"UpdateFunctionConfiguration":  api.Needs(reconfiguring),
@@ -68,7 +69,9 @@ var access = map[string]api.Access{
 
 // all requires an action on no particular function.
 func all(action string) api.Access {
-	return func(*api.Call, any) ([]authorize.Need, error) { return api.Any("lambda:" + action), nil }
+	return func(context.Context, *api.Call, any) ([]authorize.Need, error) {
+		return api.Any("lambda:" + action), nil
+	}
 }
 
 // onFunction requires an action on a function.

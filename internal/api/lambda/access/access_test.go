@@ -58,7 +58,7 @@ func needed(t *testing.T, operation string, in any) (string, error) {
 		if op.Name != operation {
 			continue
 		}
-		needs, err := op.Access(&api.Call{Region: "us-east-1", Account: account, Operation: operation}, in)
+		needs, err := op.Access(t.Context(), &api.Call{Region: "us-east-1", Account: account, Operation: operation}, in)
 		var all []string
 		for _, n := range needs {
 			text := n.Action + " on " + strings.TrimPrefix(n.Resource, "arn:aws:lambda:us-east-1:"+account+":")
@@ -120,7 +120,7 @@ func TestUnnamed(t *testing.T) {
 			continue
 		}
 		name.SetString("no such: name")
-		if _, err := op.Access(&api.Call{Region: "us-east-1", Account: account}, in); !fault.Is(err) {
+		if _, err := op.Access(t.Context(), &api.Call{Region: "us-east-1", Account: account}, in); !fault.Is(err) {
 			t.Errorf("%s: %v", op.Name, err)
 		}
 	}

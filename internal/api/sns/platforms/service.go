@@ -72,7 +72,7 @@ var access = map[string]api.Access{
 		a, err := parseApplication(call, in.PlatformApplicationArn)
 		return append(api.One("sns:SetPlatformApplicationAttributes", a), passing(in.Attributes)...), err
 	}),
-	"ListPlatformApplications": func(call *api.Call, _ any) ([]authorize.Need, error) {
+	"ListPlatformApplications": func(_ context.Context, call *api.Call, _ any) ([]authorize.Need, error) {
 		return api.One("sns:ListPlatformApplications", arn.Topic(call.Region, call.Account, "*")), nil
 	},
 	"CreatePlatformEndpoint":             on("CreatePlatformEndpoint", parseApplication, func(in *CreatePlatformEndpointInput) string { return in.PlatformApplicationArn }),

@@ -174,7 +174,7 @@ func (q *Queues) endIdle(c *counters, last int64, created time.Time) {
 const listedAtOnce = 501
 
 // List is metrics.Store's List, with the metrics of idle queues.
-func (r *Reader) List(filter metrics.Filter, after []byte, f func(m metrics.Metric) (taken bool)) (next []byte, err error) {
+func (r *Reader) List(ctx context.Context, filter metrics.Filter, after []byte, f func(m metrics.Metric) (taken bool)) (next []byte, err error) {
 	if r.records == nil || r.queues.points == nil || filter.Namespace != "" && filter.Namespace != "AWS/SQS" {
 		return r.Store.List(filter, after, f)
 	}
@@ -189,7 +189,7 @@ func (r *Reader) List(filter metrics.Filter, after []byte, f func(m metrics.Metr
 	if err != nil {
 		return nil, err
 	}
-	idle, end, err := r.listIdle(&filter, after)
+	idle, end, err := r.listIdle(ctx, &filter, after)
 	if err != nil {
 		return nil, err
 	}
@@ -216,7 +216,7 @@ func (r *Reader) List(filter metrics.Filter, after []byte, f func(m metrics.Metr
 
 // listIdle returns the metrics of queues, idle or not, after a place, in order, and the place
 // to continue from; nil: there are no others.
-func (r *Reader) listIdle(filter *metrics.Filter, after []byte) (all []metrics.Metric, next []byte, err error) {
+func (r *Reader) listIdle(ctx context.Context, filter *metrics.Filter, after []byte) (all []metrics.Metric, next []byte, err error) {
 	only := ""
 	for _, d := range filter.Dimensions {
 		if d.Name == "QueueName" {
@@ -235,7 +235,7 @@ func (r *Reader) listIdle(filter *metrics.Filter, after []byte) (all []metrics.M
 		}
 		from, ahead := behindQueue(of(""), after)
 		for ahead {
-			names, more, err := r.records.ListQueues(context.Background(), filter.Region, filter.Account, only, from, listedAtOnce)
+			names, more, err := r.records.ListQueues(ctx, filter.Region, filter.Account, only, from, listedAtOnce)
 			if err != nil {
 				return nil, nil, err
 			}

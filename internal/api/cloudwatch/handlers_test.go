@@ -13,6 +13,7 @@ import (
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/journal"
+	"godwit.dev/godwit/internal/monitor"
 	"godwit.dev/godwit/internal/monitor/alarms"
 	"godwit.dev/godwit/internal/monitor/metrics"
 	"godwit.dev/godwit/internal/shard/kernel"
@@ -51,7 +52,7 @@ func run(t *testing.T, steps []step) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = k.Close() })
-	asker := apitest.New(t, New(Options{Metrics: points, Alarms: all}).Operations(), func(operation string) *api.Call {
+	asker := apitest.New(t, New(Options{Metrics: monitor.NewReader(points, nil), Alarms: all}).Operations(), func(operation string) *api.Call {
 		return &api.Call{Region: "us-east-1", Account: "000000000000", AccessKey: "test", Operation: operation, Time: now}
 	})
 	at := strings.NewReplacer("{0}", fmt.Sprint(now.Add(-time.Minute).Unix()), "{1}", fmt.Sprint(now.Add(time.Minute).Unix()))

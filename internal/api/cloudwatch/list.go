@@ -23,7 +23,7 @@ const (
 )
 
 // listMetrics answers ListMetrics, ordered by namespace, name and dimensions.
-func (s *Service) listMetrics(_ context.Context, call *api.Call, in *ListMetricsInput) (*ListMetricsOutput, error) {
+func (s *Service) listMetrics(ctx context.Context, call *api.Call, in *ListMetricsInput) (*ListMetricsOutput, error) {
 	filter, err := readFilter(call, in)
 	if err = cmp.Or(err, checkLength("owningAccount", in.OwningAccount, 1, maxOwner)); err != nil {
 		return nil, err
@@ -36,7 +36,7 @@ func (s *Service) listMetrics(_ context.Context, call *api.Call, in *ListMetrics
 	if in.OwningAccount != nil && *in.OwningAccount != call.Account {
 		return out, nil
 	}
-	next, err := s.metrics.List(filter, []byte(after), func(m metrics.Metric) bool {
+	next, err := s.metrics.List(ctx, filter, []byte(after), func(m metrics.Metric) bool {
 		if len(out.Metrics) == metricsPage {
 			return false
 		}

@@ -10,12 +10,12 @@ import (
 	"godwit.dev/godwit/internal/monitor/metrics"
 )
 
-// Metrics stores the metrics; *metrics.Store implements it.
+// Metrics stores the metrics; *monitor.Reader implements it.
 type Metrics interface {
 	Put(data ...metrics.Datapoint) error
 	Each(m metrics.Metric, unit string, from, to, period int64, f func(start int64, set *metrics.Set)) error
 	Units(m metrics.Metric) ([]string, error)
-	List(filter metrics.Filter, after []byte, f func(m metrics.Metric) (taken bool)) (next []byte, err error)
+	List(ctx context.Context, filter metrics.Filter, after []byte, f func(m metrics.Metric) (taken bool)) (next []byte, err error)
 }
 
 // Alarms stores the alarms; *alarms.Engine implements it. Its errors are of package fault.

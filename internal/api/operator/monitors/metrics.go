@@ -86,7 +86,7 @@ func period(hours int) int64 {
 }
 
 // GetMetrics gives the metrics of a resource.
-func (m *Monitors) GetMetrics(_ context.Context, _ *rest.Call, in *GetMetrics) (*Metrics, error) {
+func (m *Monitors) GetMetrics(ctx context.Context, _ *rest.Call, in *GetMetrics) (*Metrics, error) {
 	now := m.Metrics.Now()
 	out := &Metrics{Series: []Series{}, PeriodSeconds: period(in.Hours), To: now.UTC().Truncate(time.Second)}
 	from := (now.Unix() - int64(in.Hours)*3600) / out.PeriodSeconds * out.PeriodSeconds
@@ -112,7 +112,7 @@ func (m *Monitors) GetMetrics(_ context.Context, _ *rest.Call, in *GetMetrics) (
 	}
 	var all []metrics.Metric
 	for after := []byte(nil); len(all) < maxSeries; {
-		if after, err = m.Metrics.List(filter, after, func(one metrics.Metric) bool {
+		if after, err = m.Metrics.List(ctx, filter, after, func(one metrics.Metric) bool {
 			if one.Dimensions == only && len(all) < maxSeries {
 				all = append(all, one)
 			}

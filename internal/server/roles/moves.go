@@ -35,7 +35,8 @@ func (m *Moves) Open(a *authorize.Authorizer, failed error) {
 }
 
 // May refuses to move messages from a queue to another one, or back to a subscription, with
-// AccessDenied.
+// AccessDenied. Nobody waits for a task, and a step of one is not interrupted: there is no
+// context that could end meanwhile.
 func (m *Moves) May(by *caller.Caller, from, to arn.ARN) error {
 	if !m.strict {
 		return nil

@@ -36,7 +36,8 @@ func (s *Sessions) DeliveryStatus() deliver.LogRights {
 	}
 }
 
-// logRights are what the policies of a session let it do to a log stream.
+// logRights are what the policies of a session let it do to a log stream. They outlive the call
+// that writes first, whose end must not be taken for a denial: hence no context of a caller.
 func (s *Sessions) logRights(session *caller.Caller, group arn.ARN, stream string) authorize.LogRights {
 	a := authorize.Authorizer{Identities: s.Identities, Resources: withoutResources{}}
 	may := func(action, stream string) bool {

@@ -250,8 +250,8 @@ func visits(r *http.Request) bool {
 		r.Header.Get("Authorization") == "" && strings.Contains(r.Header.Get("Accept"), "text/html")
 }
 
-// servePprof serves profiles at their own address, if one is set.
-func (s *Server) servePprof(ctx context.Context) error {
+// serveProfiles serves profiles at their own address, if one is set.
+func (s *Server) serveProfiles(ctx context.Context) error {
 	if s.cfg.Pprof == "" {
 		return nil
 	}

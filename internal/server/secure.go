@@ -76,7 +76,7 @@ func (s *Server) watchCertificates(ctx context.Context) error {
 		return nil
 	}
 	if manager, ok := s.secure.(*acme.Manager); ok && s.cfg.ACMEHTTP != "" {
-		if err := s.serveProofs(ctx, manager.Handler()); err != nil {
+		if err := s.serveChallenges(ctx, manager.Handler()); err != nil {
 			return err
 		}
 	}
@@ -88,8 +88,8 @@ func (s *Server) watchCertificates(ctx context.Context) error {
 	return nil
 }
 
-// serveProofs answers a certificate authority's challenges at an address without TLS.
-func (s *Server) serveProofs(ctx context.Context, h http.Handler) error {
+// serveChallenges answers a certificate authority's challenges at an address without TLS.
+func (s *Server) serveChallenges(ctx context.Context, h http.Handler) error {
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", s.cfg.ACMEHTTP)
 	if err != nil {

@@ -175,7 +175,7 @@ func (s *Server) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := s.servePprof(ctx); err != nil {
+	if err := s.serveProfiles(ctx); err != nil {
 		return err
 	}
 	s.notices, s.save = parts.Notices, parts.Save

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/api/sns/platforms"
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/fault"
 )
@@ -30,23 +31,6 @@ func invalid(format string, args ...any) error {
 	return fault.Newf(fault.InvalidParameter, "Invalid parameter: "+format, args...)
 }
 
-// parseARN parses the ARN in member, and checks that it is of SNS and of the request's
-// region. Unsigned requests have no region: the links in notifications work for every topic.
-func parseARN(call *api.Call, member, value string) (arn.ARN, error) {
-	a, err := arn.Parse(value)
-	if err != nil {
-		if n := arn.Elements(value); n < 6 {
-			return arn.ARN{}, invalid("%s Reason: An ARN must have at least 6 elements, not %d", member, n)
-		}
-		return arn.ARN{}, invalid("%s", member)
-	}
-	// Parse drops the partition; Names compares it, too.
-	if a.Service != "sns" || !a.Names(value) || a.Account == "" || !call.Unsigned() && a.Region != call.Region {
-		return arn.ARN{}, invalid("%s", member)
-	}
-	return a, nil
-}
-
 // parseTopic parses the ARN of a topic of the caller's account. It fails with
 // InvalidParameter, or, for another account's topic, with AccessDenied: only for publishing
 // does the topic's policy admit other accounts.
@@ -60,7 +44,7 @@ func parseTopic(call *api.Call, member, value string) (arn.ARN, error) {
 
 // parseAnyTopic parses the ARN of a topic of any account. It fails with InvalidParameter.
 func parseAnyTopic(call *api.Call, member, value string) (arn.ARN, error) {
-	a, err := parseARN(call, member, value)
+	a, err := platforms.ParseARN(call, member, value)
 	if err == nil && !validTopicName(a.Resource) {
 		err = invalid("%s", member)
 	}
@@ -69,7 +53,7 @@ func parseAnyTopic(call *api.Call, member, value string) (arn.ARN, error) {
 
 // parseSubscription parses the ARN of a subscription of the caller's account.
 func parseSubscription(call *api.Call, member, value string) (arn.ARN, error) {
-	a, err := parseARN(call, member, value)
+	a, err := platforms.ParseARN(call, member, value)
 	if err != nil {
 		return arn.ARN{}, err
 	}

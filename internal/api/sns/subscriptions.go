@@ -76,7 +76,7 @@ func (s *Service) noEndpoint(ctx context.Context, in *SubscribeInput) (bool, err
 func (s *Service) confirmSubscription(ctx context.Context, call *api.Call, in *ConfirmSubscriptionInput) (*ConfirmSubscriptionOutput, error) {
 	// Any holder of the token may confirm, of whatever account. Of the topic's ARN only the
 	// region is used, which is that of the subscription.
-	t, err := parseARN(call, "TopicArn", in.TopicArn)
+	t, err := platforms.ParseARN(call, "TopicArn", in.TopicArn)
 	if err != nil {
 		return nil, invalid("Topic")
 	}

@@ -117,8 +117,9 @@ func IsEndpoint(value string) bool {
 	return err == nil && a.Service == "sns" && strings.HasPrefix(a.Resource, "endpoint/")
 }
 
-// parse parses the ARN in a member.
-func parse(call *api.Call, member, value string) (arn.ARN, error) {
+// ParseARN parses the ARN in a member, and checks that it is of SNS and of the request's
+// region. Unsigned requests have no region: the links in notifications work for every topic.
+func ParseARN(call *api.Call, member, value string) (arn.ARN, error) {
 	a, err := arn.Parse(value)
 	if err != nil {
 		if n := arn.Elements(value); n < 6 {
@@ -126,6 +127,7 @@ func parse(call *api.Call, member, value string) (arn.ARN, error) {
 		}
 		return arn.ARN{}, invalid("%s", member)
 	}
+	// Parse drops the partition; Names compares it, too.
 	if a.Service != "sns" || !a.Names(value) || a.Account == "" || !call.Unsigned() && a.Region != call.Region {
 		return arn.ARN{}, invalid("%s", member)
 	}
@@ -154,7 +156,7 @@ func ownEndpoint(call *api.Call, value string) (arn.ARN, error) {
 
 func parseApplication(call *api.Call, value string) (arn.ARN, error) {
 	const member = "PlatformApplicationArn"
-	a, err := parse(call, member, value)
+	a, err := ParseARN(call, member, value)
 	if err != nil {
 		return a, err
 	}
@@ -172,7 +174,7 @@ func parseEndpoint(call *api.Call, value string) (arn.ARN, error) {
 }
 
 func endpointIn(call *api.Call, member, value string) (arn.ARN, error) {
-	a, err := parse(call, member, value)
+	a, err := ParseARN(call, member, value)
 	if err != nil {
 		return a, err
 	}

@@ -52,7 +52,6 @@ type DeliveryInfo struct {
 	// flight; empty afterwards.
 	ID            string
 	MessageID     string
-	Subscription  arn.ARN
 	State         DeliveryState
 	Attempts      int       // made so far
 	NextAttemptAt time.Time // zero when there is none
@@ -190,7 +189,7 @@ func (b *Backlogs) deliveryAt(qs *queues.Queue, p layout.State, leased bool) (in
 	}
 	h, _ := DecodeHistory(value)
 	info = DeliveryInfo{
-		ID: DeliveryID{p.Lane, p.Sequence}.String(), MessageID: m.ID.String(), Subscription: qs.ARN, State: DeliveryPending,
+		ID: DeliveryID{p.Lane, p.Sequence}.String(), MessageID: m.ID.String(), State: DeliveryPending,
 		Attempts: h.Total, PublishedAt: clock.Time(m.Sent), History: h.attempts(),
 		Reason: h.cause.Reason, Size: m.Size(),
 	}

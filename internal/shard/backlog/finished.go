@@ -40,9 +40,9 @@ func (f *Finished) bulk() int {
 	return len(f.attempts)
 }
 
-func (f *Finished) info(sub arn.ARN) DeliveryInfo {
+func (f *Finished) info() DeliveryInfo {
 	d := DeliveryInfo{
-		MessageID: uuid.UUID(f.id).String(), Subscription: sub, State: f.state, Attempts: f.total,
+		MessageID: uuid.UUID(f.id).String(), State: f.state, Attempts: f.total,
 		PublishedAt: clock.Time(f.published), FinishedAt: clock.Time(f.at),
 		History: f.attempts, Reason: f.reason,
 	}
@@ -150,7 +150,7 @@ func (c *finishedCache) Of(now time.Time, sub arn.ARN, limit int) []DeliveryInfo
 		if len(out) == min(limit, finishedPerSubscription) || now.UnixMilli()-f.at > c.ttl.Milliseconds() {
 			break
 		}
-		out = append(out, f.info(sub))
+		out = append(out, f.info())
 	}
 	return out
 }

@@ -7,6 +7,7 @@ package arn
 import (
 	"cmp"
 	"errors"
+	"regexp"
 	"strings"
 	"unique"
 )
@@ -108,6 +109,18 @@ func Topic(region, account, name string) ARN {
 
 // logGroup begins the resource of a log group's ARN.
 const logGroup = "log-group:"
+
+// MaxLogGroupName bounds the name of a log group, which has 1 or more characters that LogGroupPattern
+// matches. Source: CreateLogGroup of CloudWatch Logs.
+const MaxLogGroupName = 512
+
+// LogGroupPattern is as AWS's models have it, which limit the length beside it.
+var LogGroupPattern = regexp.MustCompile(`^[\.\-_/#A-Za-z0-9]*$`)
+
+// ValidLogGroupName reports whether a log group may have a name.
+func ValidLogGroupName(name string) bool {
+	return name != "" && len(name) <= MaxLogGroupName && LogGroupPattern.MatchString(name)
+}
 
 // LogGroup names a log group of CloudWatch Logs.
 func LogGroup(region, account, name string) ARN {

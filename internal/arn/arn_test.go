@@ -92,6 +92,17 @@ func TestSplitFunction(t *testing.T) {
 	}
 }
 
+func TestValidLogGroupName(t *testing.T) {
+	for name, valid := range map[string]bool{
+		"": false, "/aws/lambda/f": true, "a.b-c_d/e#F9": true, "a b": false, "a:b": false, "ä": false, "a\n": false,
+		strings.Repeat("g", 512): true, strings.Repeat("g", 513): false,
+	} {
+		if ValidLogGroupName(name) != valid {
+			t.Errorf("%q: valid %t", name, !valid)
+		}
+	}
+}
+
 func TestLogGroupName(t *testing.T) {
 	g := LogGroup("r", "a", "/aws/lambda/f")
 	streams := g

@@ -12,11 +12,12 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"godwit.dev/godwit/internal/arn"
 )
 
 // Version is the version of Godwit.
@@ -304,7 +305,7 @@ func (c *Config) Check() error {
 	check(c.PrometheusSeries >= 0, "prometheus-series", "want 0 or more, have %d", c.PrometheusSeries)
 	check(c.AuditMaxBytes == 0 || c.AuditMaxBytes >= 4<<10, "audit-max-bytes", "want 0, or 4KiB or more, have %d bytes", c.AuditMaxBytes)
 	check(!c.AuditDataEvents || c.AuditLog != "" || c.AuditLogGroup != "", "audit-data-events", "want --audit-log or --audit-log-group, too: without them nothing is recorded")
-	check(c.AuditLogGroup == "" || groupName.MatchString(c.AuditLogGroup), "audit-log-group", "want the name of a log group, of up to 512 letters, digits and . - _ / #, have %q", c.AuditLogGroup)
+	check(c.AuditLogGroup == "" || arn.ValidLogGroupName(c.AuditLogGroup), "audit-log-group", "want the name of a log group, of up to 512 letters, digits and . - _ / #, have %q", c.AuditLogGroup)
 	check(c.AuditKeep >= 0, "audit-keep", "want 0 or more, have %d", c.AuditKeep)
 	check(c.LogsMaxBytes >= 0, "logs-max-bytes", "want 0 or more, have %d", c.LogsMaxBytes)
 	check(c.MaxConnections >= 0, "max-connections", "want 0 or more, have %d", c.MaxConnections)
@@ -337,9 +338,6 @@ func (c *Config) Check() error {
 	check(c.DeliveryConcurrency >= 1, "delivery-concurrency", "want 1 or more, have %d", c.DeliveryConcurrency)
 	return errors.Join(problems...)
 }
-
-// groupName matches the names of log groups. Source: CreateLogGroup of CloudWatch Logs.
-var groupName = regexp.MustCompile(`^[.\-_/#A-Za-z0-9]{1,512}$`)
 
 // sorted is a map in the order of its keys, so that problems are always reported in the same order.
 func sorted[V any](m map[string]V) iter.Seq2[string, V] {

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/deliverystream"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/outlet"
@@ -60,7 +61,6 @@ var (
 	roleARN       = regexp.MustCompile(`^arn:.*:iam::\d{12}:role/[a-zA-Z_0-9+=,.@\-_/]+$`)
 	bucketARN     = regexp.MustCompile(`^arn:.*:s3:::[\w\.\-]{1,255}$`)
 	oneLine       = regexp.MustCompile(`^.*$`)
-	logGroup      = regexp.MustCompile(`^[\.\-_/#A-Za-z0-9]*$`)
 	logStream     = regexp.MustCompile(`^[^:*]*$`)
 	extension     = regexp.MustCompile(`^$|^\.[0-9a-z!\-_.*'()]+$`)
 	timeZone      = regexp.MustCompile(`^$|^[a-zA-Z/_]+$`)
@@ -259,8 +259,8 @@ func checkLogging(member string, options **deliverystream.Logging) error {
 		*options = &deliverystream.Logging{Enabled: &off}
 		return nil
 	}
-	const longest = 512
-	if err := checkOptional(member+".cloudWatchLoggingOptions.logGroupName", (*options).LogGroupName, 0, longest, logGroup); err != nil {
+	const longest = arn.MaxLogGroupName // of streams, too
+	if err := checkOptional(member+".cloudWatchLoggingOptions.logGroupName", (*options).LogGroupName, 0, longest, arn.LogGroupPattern); err != nil {
 		return err
 	}
 	if err := checkOptional(member+".cloudWatchLoggingOptions.logStreamName", (*options).LogStreamName, 0, longest, logStream); err != nil {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/monitor/logs"
 )
@@ -71,7 +72,7 @@ func (s *Service) describeLogGroups(_ context.Context, call *api.Call, in *Descr
 		}
 	}
 	if in.LogGroupNamePattern != nil {
-		if err := text("logGroupNamePattern", *in.LogGroupNamePattern, 0, maxName, groupName, `[\.\-_/#A-Za-z0-9]*`); err != nil {
+		if err := text("logGroupNamePattern", *in.LogGroupNamePattern, 0, maxName, arn.LogGroupPattern, `[\.\-_/#A-Za-z0-9]*`); err != nil {
 			return nil, err
 		}
 	}

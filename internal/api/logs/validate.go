@@ -17,7 +17,7 @@ import (
 
 // The limits of the model, in characters.
 const (
-	maxName       = 512
+	maxName       = arn.MaxLogGroupName // of streams, too
 	maxIdentifier = 2048
 	maxTagKey     = 128
 	maxTagValue   = 256
@@ -59,7 +59,6 @@ func length(member, value string, minimum, maximum int) error {
 }
 
 var (
-	groupName  = regexp.MustCompile(`^[\.\-_/#A-Za-z0-9]*$`)
 	streamName = regexp.MustCompile(`^[^:*]*$`)
 	accountID  = regexp.MustCompile(`^[0-9]*$`)
 	identifier = regexp.MustCompile(`^[\w#+=/:,.@-]*$`)
@@ -76,7 +75,7 @@ func text(member, value string, minimum, maximum int, pattern *regexp.Regexp, ru
 }
 
 func checkGroup(member, value string) error {
-	return text(member, value, 1, maxName, groupName, `[\.\-_/#A-Za-z0-9]+`)
+	return text(member, value, 1, maxName, arn.LogGroupPattern, `[\.\-_/#A-Za-z0-9]+`)
 }
 
 func checkStream(member, value string) error {

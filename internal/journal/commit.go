@@ -20,7 +20,7 @@ type Change struct {
 // Durability says when a commit becomes durable.
 type Durability uint8
 
-// Later ones are stricter.
+// Durabilities; later ones are stricter.
 const (
 	Lazy    Durability = iota // within 10 ms
 	Awaited                   // when the caller calls Wait, which it does next, or Begin

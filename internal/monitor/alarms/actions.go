@@ -11,6 +11,7 @@ import (
 
 	"godwit.dev/godwit/internal/alarm"
 	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/monitor/metrics"
 	"godwit.dev/godwit/internal/shard/kernel"
 )
@@ -191,7 +192,7 @@ func (e *Engine) putOff(l *actionQueue) {
 
 // end removes the oldest action of a queue, which was not executed.
 func (e *Engine) end(l *actionQueue, p *pending, failure string) {
-	_, _ = e.shard.Run(true, func(*kernel.Tx) error {
+	_, _ = e.shard.Run(journal.Eager, func(*kernel.Tx) error {
 		e.finish(l, p, failure)
 		return nil
 	})

@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 
 	"godwit.dev/godwit/internal/alarm"
+	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/shard/kernel"
 	"godwit.dev/godwit/internal/store"
 )
@@ -71,7 +72,7 @@ func TestAnswersAreDurable(t *testing.T) {
 		})
 		durable("Enable", func() error { return e.Enable([]ID{id("a")}, false) })
 		change := func() {
-			_, _ = e.shard.Run(true, func(*kernel.Tx) error {
+			_, _ = e.shard.Run(journal.Eager, func(*kernel.Tx) error {
 				c := e.begin()
 				c.put(e.alarms[id("a")])
 				c.apply()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/alarm"
+	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/monitor/metrics"
 	"godwit.dev/godwit/internal/shard/kernel"
 )
@@ -61,7 +62,7 @@ func (e *Engine) evaluate(a *alarm.Alarm, at time.Time) error {
 	if !change {
 		return nil
 	}
-	_, err = e.shard.Run(true, func(*kernel.Tx) error {
+	_, err = e.shard.Run(journal.Eager, func(*kernel.Tx) error {
 		if e.alarms[idOf(a)] != a {
 			return nil
 		}

@@ -8,6 +8,7 @@ import (
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/authorize"
+	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/monitor/logs/pattern"
 	"godwit.dev/godwit/internal/shard/kernel"
 	"godwit.dev/godwit/internal/store/memory"
@@ -92,7 +93,7 @@ func TestReadsAreBounded(t *testing.T) {
 
 // putOwn writes events as the server does its own.
 func putOwn(l *Logs, stream string, events []Event) error {
-	_, err := l.shard.Run(false, func(*kernel.Tx) error { return l.sink.put(group, stream, events, authorize.AllLogRights) })
+	_, err := l.shard.Run(journal.Lazy, func(*kernel.Tx) error { return l.sink.put(group, stream, events, authorize.AllLogRights) })
 	return err
 }
 
@@ -181,7 +182,7 @@ func TestGroupsAreBounded(t *testing.T) {
 	const groups = 2*maxLooked + 10
 	for i := range groups {
 		g := NewGroup{ARN: arn.LogGroup("us-east-1", "000000000000", fmt.Sprintf("g%06d", i))}
-		_, err := l.shard.Run(false, func(*kernel.Tx) error { return l.createGroup(g) })
+		_, err := l.shard.Run(journal.Lazy, func(*kernel.Tx) error { return l.createGroup(g) })
 		check(t, err)
 	}
 	var names []string

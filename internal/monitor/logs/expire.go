@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 
+	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/store"
 )
@@ -90,7 +91,7 @@ func (l *Logs) expire(now uint64) error {
 	if err != nil {
 		return err
 	}
-	l.shard.AppendPartial(false)
+	l.shard.AppendPartial(journal.Lazy)
 	l.due, err = l.earliest()
 	return err
 }

@@ -14,6 +14,7 @@ import (
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/authorize"
 	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/shard/kernel"
 )
 
@@ -97,7 +98,7 @@ func (s *sink) close() {
 	s.mu.Unlock()
 	s.write(s.take(), s.logs.shard.Logger, func(command func() error) error {
 		err := command()
-		s.logs.shard.AppendPartial(false)
+		s.logs.shard.AppendPartial(journal.Lazy)
 		return err
 	})
 }
@@ -112,7 +113,7 @@ func (s *sink) flush() {
 		return
 	}
 	s.write(lines, s.logs.kernel.Logger, func(command func() error) error {
-		_, err := s.logs.shard.Run(false, func(*kernel.Tx) error { return command() })
+		_, err := s.logs.shard.Run(journal.Lazy, func(*kernel.Tx) error { return command() })
 		return err
 	})
 	s.logs.shard.Stream.Sync() // one for all batches
@@ -188,7 +189,7 @@ func (s *sink) put(group arn.ARN, stream string, events []Event, as authorize.Lo
 	g, err := l.find(group)
 	if errors.Is(err, ErrNoGroup) && as.CreateGroup {
 		if err = l.createGroup(NewGroup{ARN: group}); err == nil {
-			l.shard.AppendPartial(false)
+			l.shard.AppendPartial(journal.Lazy)
 			g, err = l.find(group)
 		}
 	}

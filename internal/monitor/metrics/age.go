@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/shard/kernel"
 	"godwit.dev/godwit/internal/store"
 )
@@ -24,7 +25,7 @@ func (s *Store) age(now int64) error {
 		return nil
 	}
 	step := func(f func() error) error {
-		_, err := s.home.Run(false, func(*kernel.Tx) error { return f() })
+		_, err := s.home.Run(journal.Lazy, func(*kernel.Tx) error { return f() })
 		return err
 	}
 	for res := range byte(len(resolutions)) {
@@ -92,7 +93,7 @@ func (s *Store) coarsen(res byte, bucket int64) error {
 			point = Set{}
 		}
 		if batch.Size() > least {
-			s.home.AppendPartial(false)
+			s.home.AppendPartial(journal.Lazy)
 		}
 	}
 	for it.Next() {

@@ -139,7 +139,7 @@ func (s *Store) Put(data ...Datapoint) error {
 	if s.kernel.Full() {
 		return kernel.ErrFull
 	}
-	_, err := s.home.Run(false, func(*kernel.Tx) error { return s.put(data) })
+	_, err := s.home.Run(journal.Lazy, func(*kernel.Tx) error { return s.put(data) })
 	if err != nil {
 		return err
 	}
@@ -221,7 +221,7 @@ const (
 )
 
 func (s *Store) flush(what extent) (more bool, err error) {
-	_, err = s.home.Run(false, func(tx *kernel.Tx) error {
+	_, err = s.home.Run(journal.Lazy, func(tx *kernel.Tx) error {
 		more, err = s.write(what, tx)
 		return err
 	})
@@ -441,7 +441,7 @@ func (w *writer) apply() {
 	if w.batch.Len() > 0 {
 		w.stamp()
 		w.s.latest.Store(w.at.UnixMilli())
-		w.s.home.AppendPartial(false)
+		w.s.home.AppendPartial(journal.Lazy)
 	}
 	for _, r := range w.written {
 		r.mu.Lock()

@@ -14,6 +14,7 @@ import (
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/authorize"
 	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/queue"
 	"godwit.dev/godwit/internal/queue/layout"
 	"godwit.dev/godwit/internal/queue/message"
@@ -131,7 +132,7 @@ func (b *Backlogs) shardOfSubscription(sub arn.ARN) *Shard {
 // Conclude runs a command on the backlog of a lease, unless that was deleted. With sync it is
 // durable on return.
 func (l *Lease) Conclude(sync bool, f func(sh *Shard, qs *queues.Queue, now int64)) {
-	c, _ := l.Shard.Run(sync, func(*kernel.Tx) error {
+	c, _ := l.Shard.Run(journal.EagerIf(sync), func(*kernel.Tx) error {
 		if !l.Queue.Ended() {
 			f(l.Shard, l.Queue, l.Shard.Now())
 			l.Shard.Touch(l.Queue)

@@ -130,7 +130,7 @@ func (b *Backlogs) OldestOf(sh *Shard, qs *queues.Queue, low uint64, leased int6
 		b.Fatal(err)
 		return at, err
 	}
-	dependsOn, _ := sh.Run(false, func(tx *kernel.Tx) error {
+	dependsOn, _ := sh.Run(journal.Lazy, func(tx *kernel.Tx) error {
 		qs.Consumption.Low = max(qs.Consumption.Low, low)
 		tx.DependOn(sh.Stream.Last())
 		return nil
@@ -448,7 +448,7 @@ func (b *Backlogs) Remove(ctx context.Context, d *Delivery, dest arn.ARN, m *mes
 		outgoing := transfer.Outgoing{Shard: from.Shard, Queue: d.Queue, Lease: d.Queued, Check: func() error { return from.removable(d) }}
 		c, err = b.Move(outgoing, b.incoming(d, dest, m, state))
 	} else {
-		c, err = from.Run(true, func(*kernel.Tx) error {
+		c, err = from.Run(journal.Eager, func(*kernel.Tx) error {
 			if err := from.removable(d); err != nil {
 				return err
 			}

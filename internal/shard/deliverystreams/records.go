@@ -69,7 +69,7 @@ func (m *Module) Put(ctx context.Context, a arn.ARN, records []deliverystream.Re
 		first = buf.next
 		for i := range chunks {
 			if i > 0 {
-				m.shard.AppendPartial(true)
+				m.shard.AppendPartial(journal.Eager)
 			}
 			chunk := &chunks[i]
 			chunk.Arrival = now
@@ -89,7 +89,7 @@ func (m *Module) Put(ctx context.Context, a arn.ARN, records []deliverystream.Re
 
 // taking finds a stream for a put. A refusal depends on a commit.
 func (m *Module) taking(a arn.ARN) (s *deliverystream.Stream, dependsOn *journal.Commit, err error) {
-	dependsOn, err = m.shard.Run(false, func(tx *kernel.Tx) error {
+	dependsOn, err = m.shard.Run(journal.Lazy, func(tx *kernel.Tx) error {
 		tx.DependOn(m.shard.Stream.Last())
 		buf, err := m.find(a)
 		if err == nil && m.fault != nil {
@@ -180,7 +180,7 @@ func (m *Module) Tick(now int64) {
 // in the background, with the clock held, concurrently for several streams but not for one.
 // outage reports the injected outage of a stream; it may be nil.
 func (m *Module) Start(deliver func(deliverystream.Instance), outage func(a arn.ARN) error) {
-	_, _ = m.shard.Run(false, func(*kernel.Tx) error {
+	_, _ = m.shard.Run(journal.Lazy, func(*kernel.Tx) error {
 		m.deliver, m.fault = deliver, outage
 		m.shard.Arm()
 		return nil
@@ -223,7 +223,7 @@ func (m *Module) next(t deliverystream.Instance) (*deliverystream.Stream, *deliv
 	var s *deliverystream.Stream
 	var b *deliverystream.Batch
 	var from, to uint64
-	_, _ = m.shard.Run(false, func(*kernel.Tx) error {
+	_, _ = m.shard.Run(journal.Lazy, func(*kernel.Tx) error {
 		buf := m.instance(t)
 		if buf == nil {
 			return nil

@@ -15,6 +15,7 @@ import (
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/function"
 	"godwit.dev/godwit/internal/function/mapping"
+	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/policy"
 	"godwit.dev/godwit/internal/queue/layout"
@@ -236,7 +237,7 @@ func (sh *Shard) completeFunctions() {
 		return
 	}
 	sh.dropUploads(sh.Functions.CompleteChanges(clock.Time(sh.Now()), completionStep, &sh.Batch)...)
-	sh.CatalogChanged(sh.Append(true))
+	sh.CatalogChanged(sh.Append(journal.Eager))
 }
 
 // FunctionUsage is the resource usage of the functions of an account in a region.

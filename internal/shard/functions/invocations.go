@@ -11,6 +11,7 @@ import (
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/function"
+	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/queue"
 	"godwit.dev/godwit/internal/queue/layout"
 	"godwit.dev/godwit/internal/queue/message"
@@ -452,7 +453,7 @@ func (e *Functions) EventInvokes(ctx context.Context, fn arn.ARN, after string, 
 func (e *Functions) SampleEvents(fn arn.ARN) (EventsInfo, error) {
 	sh := e.ShardOf(fn)
 	var info EventsInfo
-	_, err := sh.Run(false, func(*kernel.Tx) (err error) {
+	_, err := sh.Run(journal.Lazy, func(*kernel.Tx) (err error) {
 		info, _, err = sh.countEvents(fn)
 		return err
 	})

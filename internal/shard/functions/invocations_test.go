@@ -13,6 +13,7 @@ import (
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/function"
+	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/shard/backlog"
@@ -201,7 +202,7 @@ func TestUnsignableEvent(t *testing.T) {
 		sh.View(func() {
 			found, _ := sh.Functions.Function(f)
 			sh.AcceptEvent(found, sh.Now(), m, "")
-			sh.Append(true)
+			sh.Append(journal.Eager)
 		})
 	}
 	events, _, err := e.TakeEvents(f, 10)

@@ -12,6 +12,7 @@ import (
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/function/mapping"
+	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/shard/kernel"
 	"godwit.dev/godwit/internal/store"
@@ -197,7 +198,7 @@ func (sh *Shard) completeMappings() {
 		return
 	}
 	completed := sh.mappings.CompleteChanges(clock.Time(sh.Now()), completionStep, &sh.Batch)
-	sh.CatalogChanged(sh.Append(true))
+	sh.CatalogChanged(sh.Append(journal.Eager))
 	for _, a := range completed {
 		sh.notifyMapping(a)
 	}

@@ -17,6 +17,7 @@ import (
 
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/iam"
+	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/shard/kernel"
 	"godwit.dev/godwit/internal/store"
@@ -303,7 +304,7 @@ func (m *Module) Used(id, service, region string) {
 	m.used[id] = u
 	m.mu.Unlock()
 	m.kernel.GoBackground(func() {
-		_, _ = m.shard.Run(false, func(*kernel.Tx) error {
+		_, _ = m.shard.Run(journal.Lazy, func(*kernel.Tx) error {
 			m.mu.RLock()
 			defer m.mu.RUnlock()
 			if _, ok := m.used[id]; ok && !m.shard.Closed {

@@ -80,7 +80,7 @@ func (k *Kernel) beginEpoch() *journal.Commit {
 	var c *journal.Commit
 	all := k.allShards()
 	for i, sh := range all {
-		_, _ = sh.Run(false, func(*Tx) error {
+		_, _ = sh.Run(journal.Lazy, func(*Tx) error {
 			c = k.Journal.Append(journal.EagerIf(i == len(all)-1), sh.pending())
 			sh.appended(c)
 			return nil

@@ -80,7 +80,7 @@ func TestPartsInOrder(t *testing.T) {
 	}
 	said = nil
 	for _, due := range []int64{5000, 2000} { // the earlier one replaces the later
-		_, _ = k.All[9].Run(true, func(*Tx) error {
+		_, _ = k.All[9].Run(journal.Eager, func(*Tx) error {
 			last.due = start.UnixMilli() + due
 			k.All[9].Batch.Set(key(9, "x"), nil) // what a command changes may be due
 			return nil
@@ -127,7 +127,7 @@ func TestCommand(t *testing.T) {
 	k := openKernel(t, s, clock.System, func(*Kernel) {})
 	c := &counted{}
 	sh := k.All[3]
-	commit, err := sh.Run(true, func(*Tx) error {
+	commit, err := sh.Run(journal.Eager, func(*Tx) error {
 		sh.Batch.Set(key(3, "changed"), nil)
 		sh.MarkDirty(c)
 		sh.Emit(told{&c.said})

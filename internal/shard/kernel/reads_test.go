@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/store/memory"
 )
 
@@ -46,7 +47,7 @@ func TestReadsAreDurable(t *testing.T) {
 			changed := make(chan struct{})
 			go func() {
 				defer close(changed)
-				_, _ = sh.Run(false, func(*Tx) error {
+				_, _ = sh.Run(journal.Lazy, func(*Tx) error {
 					sh.Batch.Set(key(3, "changed"), nil)
 					sh.MarkDirty(a)
 					return nil

@@ -92,7 +92,7 @@ func (sh *Shard) close() bool {
 	if poisoned {
 		return false
 	}
-	_, _ = sh.Run(false, func(*Tx) error {
+	_, _ = sh.Run(journal.Lazy, func(*Tx) error {
 		for _, l := range sh.lifecycles {
 			l.Close()
 		}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/journal"
 )
 
 // Arm sets the shard's timer to the earliest NextDue of its parts.
@@ -31,7 +32,7 @@ func (sh *Shard) nextTimer() (at int64) {
 
 // Tick runs what has become due.
 func (sh *Shard) Tick() {
-	_, _ = sh.Run(false, func(*Tx) error {
+	_, _ = sh.Run(journal.Lazy, func(*Tx) error {
 		if !sh.Closed {
 			sh.runDue()
 		}

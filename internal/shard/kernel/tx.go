@@ -16,7 +16,7 @@ import (
 type Tx struct {
 	Shards    []*Shard // locked, in the order of their ids; nil: none
 	own       [1]*Shard
-	durable   journal.Durability
+	when      journal.Durability
 	dependsOn *journal.Commit // the commit that the answer waits for if the command changes nothing
 	done      bool
 }
@@ -37,24 +37,14 @@ func (sh *Shard) Emit(e Emitter) { sh.Emits = append(sh.Emits, e) }
 
 // Run runs a command on a shard and returns the commit that its answer depends on, which the
 // caller waits for: the command's own; if it changed nothing, the one that it passed to
-// DependOn; for a refusal, the latest change of the catalog. With durable its commit is synced
-// now, else within 10 ms. The error is the command's; it rolls nothing back: changes made
-// before it are committed. Run panics with poison.ErrPoisoned after another command has
-// panicked.
-func (sh *Shard) Run(durable bool, command func(tx *Tx) error) (*journal.Commit, error) {
-	return sh.run(journal.EagerIf(durable), command)
-}
-
-// RunAwaited is Run for a caller that waits for the commit next.
-func (sh *Shard) RunAwaited(command func(tx *Tx) error) (*journal.Commit, error) {
-	return sh.run(journal.Awaited, command)
-}
-
-func (sh *Shard) run(durable journal.Durability, command func(tx *Tx) error) (*journal.Commit, error) {
+// DependOn; for a refusal, the latest change of the catalog. when says when its own commit is
+// synced. The error is the command's; it rolls nothing back: changes made before it are
+// committed. Run panics with poison.ErrPoisoned after another command has panicked.
+func (sh *Shard) Run(when journal.Durability, command func(tx *Tx) error) (*journal.Commit, error) {
 	sh.lock()
 	tx := txs.Get().(*Tx)
 	tx.own[0] = sh
-	tx.Shards, tx.durable = tx.own[:], durable
+	tx.Shards, tx.when = tx.own[:], when
 	defer tx.end()
 	err := command(tx)
 	return tx.ended(tx.Append(), err, tx.Shards[0]), err
@@ -65,13 +55,13 @@ var txs = sync.Pool{New: func() any { return new(Tx) }}
 // RunAll is Run for a command on several shards, which may be in any order and contain
 // duplicates; it reorders the slice. A refusal is assumed to concern the last shard of the
 // slice, and depends on the latest change of its catalog.
-func RunAll(durable bool, command func(tx *Tx) error, shards ...*Shard) (*journal.Commit, error) {
+func RunAll(when journal.Durability, command func(tx *Tx) error, shards ...*Shard) (*journal.Commit, error) {
 	last := shards[len(shards)-1]
 	slices.SortFunc(shards, func(a, b *Shard) int { return int(a.ID) - int(b.ID) })
 	shards = slices.Compact(shards)
 	lockAll(shards)
 	tx := txs.Get().(*Tx)
-	tx.Shards, tx.durable = shards, journal.EagerIf(durable)
+	tx.Shards, tx.when = shards, when
 	defer tx.end()
 	err := command(tx)
 	return tx.ended(tx.Append(), err, last), err
@@ -92,7 +82,7 @@ func (tx *Tx) ended(own *journal.Commit, err error, refusing *Shard) *journal.Co
 
 // RunDurable runs a command on a shard and returns once its answer is durable.
 func (sh *Shard) RunDurable(command func(tx *Tx) error) error {
-	c, err := sh.RunAwaited(command)
+	c, err := sh.Run(journal.Awaited, command)
 	c.Wait()
 	return err
 }
@@ -101,7 +91,7 @@ func (sh *Shard) RunDurable(command func(tx *Tx) error) error {
 // if it changes nothing, or is refused, it waits for the shard's latest commit, as of when the
 // command has run. Where a command knows the commit that it depends on it passes that to DependOn.
 func (sh *Shard) RunDurableReads(command func(tx *Tx) error) error {
-	c, err := sh.RunAwaited(func(tx *Tx) error {
+	c, err := sh.Run(journal.Awaited, func(tx *Tx) error {
 		err := command(tx)
 		tx.DependOn(sh.Stream.Last())
 		return err
@@ -119,7 +109,7 @@ func (sh *Shard) AwaitReads() {
 
 // View calls look under the shard's lock. Changes made by look are committed within 10 ms.
 func (sh *Shard) View(look func()) {
-	_, _ = sh.Run(false, func(*Tx) error {
+	_, _ = sh.Run(journal.Lazy, func(*Tx) error {
 		look()
 		return nil
 	})
@@ -142,7 +132,7 @@ func (tx *Tx) Append() *journal.Commit {
 	if len(changed) == 0 {
 		return nil
 	}
-	c := changed[0].kernel.Journal.Append(tx.durable, changes...)
+	c := changed[0].kernel.Journal.Append(tx.when, changes...)
 	for _, sh := range changed {
 		sh.appended(c)
 	}
@@ -277,13 +267,12 @@ func lockAll(shards []*Shard) {
 
 // Append is Tx.Append of one shard: it appends the changes of the command to the journal and
 // handles their consequences: it serves waiting receivers, notifies the consumer, sets timers.
-// It waits for no sync: with durable one begins now, else within 10 ms. The commit is nil if the
-// command changed nothing.
-func (sh *Shard) Append(durable bool) *journal.Commit {
+// It waits for no sync. The commit is nil if the command changed nothing.
+func (sh *Shard) Append(when journal.Durability) *journal.Commit {
 	if sh.Unchanged() {
 		return nil
 	}
-	c := sh.kernel.Journal.Append(journal.EagerIf(durable), sh.pending())
+	c := sh.kernel.Journal.Append(when, sh.pending())
 	sh.appended(c)
 	sh.afterCommit()
 	return c
@@ -293,18 +282,18 @@ func (sh *Shard) Append(durable bool) *journal.Commit {
 // commands over many queues.
 func (sh *Shard) AppendIfLarge() {
 	if sh.Batch.Size()+sh.finishBytes() > mutation.StepBytes {
-		sh.Append(false)
+		sh.Append(journal.Lazy)
 	}
 }
 
 // AppendPartial appends the changes of the command so far, so that the store can show them; the
 // command continues, with its objects still dirty. Append handles the consequences of the
 // changes.
-func (sh *Shard) AppendPartial(durable bool) {
+func (sh *Shard) AppendPartial(when journal.Durability) {
 	if sh.Unchanged() {
 		return
 	}
-	sh.appended(sh.kernel.Journal.Append(journal.EagerIf(durable), sh.pending()))
+	sh.appended(sh.kernel.Journal.Append(when, sh.pending()))
 }
 
 // appended notes the commit with which the current command becomes durable.

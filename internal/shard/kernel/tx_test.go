@@ -19,17 +19,17 @@ func TestPanicHalfway(t *testing.T) {
 		run  func(w *poisonWorld, command func(*Tx) error)
 		gone int // shards that take no command any more
 	}{
-		"one shard": {func(w *poisonWorld, f func(*Tx) error) { _, _ = w.All[3].Run(true, f) }, 1},
-		"several":   {func(w *poisonWorld, f func(*Tx) error) { _, _ = RunAll(true, f, w.All[5], w.All[3]) }, 2},
+		"one shard": {func(w *poisonWorld, f func(*Tx) error) { _, _ = w.All[3].Run(journal.Eager, f) }, 1},
+		"several":   {func(w *poisonWorld, f func(*Tx) error) { _, _ = RunAll(journal.Eager, f, w.All[5], w.All[3]) }, 2},
 		"a look":    {func(w *poisonWorld, f func(*Tx) error) { w.All[3].View(func() { _ = f(nil) }) }, 1},
 		"the catalog": {func(w *poisonWorld, f func(*Tx) error) {
 			_ = w.All[3].change(context.Background(), func() error { return f(nil) })
 		}, 1},
 		"in a yield": {func(w *poisonWorld, f func(*Tx) error) {
-			_, _ = w.All[3].Run(true, func(tx *Tx) error { tx.Yield(func() { _, _ = w.All[3].Run(true, f) }); return nil })
+			_, _ = w.All[3].Run(journal.Eager, func(tx *Tx) error { tx.Yield(func() { _, _ = w.All[3].Run(journal.Eager, f) }); return nil })
 		}, 1},
 		"when widened": {func(w *poisonWorld, f func(*Tx) error) {
-			_, _ = w.All[3].Run(true, func(tx *Tx) error { tx.Widen(w.All[3:7]); return f(tx) })
+			_, _ = w.All[3].Run(journal.Eager, func(tx *Tx) error { tx.Widen(w.All[3:7]); return f(tx) })
 		}, 4},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -58,7 +58,7 @@ func TestPanicHalfway(t *testing.T) {
 func TestPanicBeside(t *testing.T) {
 	w := newPoisonWorld(t)
 	sh := w.All[3]
-	if recovered(func() { sh.Run(true, func(*Tx) error { sh.Emit(panicking{}); return nil }) }) == nil {
+	if recovered(func() { sh.Run(journal.Eager, func(*Tx) error { sh.Emit(panicking{}); return nil }) }) == nil {
 		t.Error("no panic")
 	}
 	sh.View(func() {})
@@ -106,7 +106,7 @@ func recovered(f func()) (cause any) {
 func TestNarrow(t *testing.T) {
 	w := newPoisonWorld(t)
 	var said []string
-	_, err := RunAll(true, func(tx *Tx) error {
+	_, err := RunAll(journal.Eager, func(tx *Tx) error {
 		w.All[5].Emit(told{&said})
 		tx.Narrow(w.All[3:4])
 		w.All[5].View(func() {}) // others may have it

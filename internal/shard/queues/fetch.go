@@ -3,6 +3,7 @@ package queues
 import (
 	"errors"
 
+	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/queue"
 	"godwit.dev/godwit/internal/queue/layout"
 	"godwit.dev/godwit/internal/store"
@@ -76,7 +77,7 @@ func (r *splittingReader) Flush() error {
 	sh := (*Shard)(r)
 	if sh.Batch.Len() > 0 {
 		sh.Touch(sh.running)
-		sh.AppendPartial(false)
+		sh.AppendPartial(journal.Lazy)
 	}
 	sh.FlushAppended()
 	return nil

@@ -64,7 +64,7 @@ func (q *Queues) NonEmptyQueues() (all []arn.ARN) {
 // measure is QueueGauges without waiting for dependsOn, the commit that the answer depends on.
 func (q *Queues) measure(a arn.ARN) (g QueueGauges, dependsOn *journal.Commit, err error) {
 	sh := q.ShardOf(a)
-	dependsOn, err = sh.Run(false, func(tx *kernel.Tx) error {
+	dependsOn, err = sh.Run(journal.Lazy, func(tx *kernel.Tx) error {
 		if created, ok := sh.isParked(a); ok {
 			g.Created = time.UnixMilli(created)
 			tx.DependOn(sh.Stream.Last())

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/queue"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/shard/queues"
@@ -311,7 +312,7 @@ func TestLongPollCancelledWhenServed(t *testing.T) {
 					qs := shardtest.QueueIn(sh, shardtest.QueueARN("q"))
 					now := sh.Now()
 					sh.Accept(qs, now, queue.Arrival{Record: shardtest.NewMessage(1, "a").AppendRecord(nil), Sent: now})
-					sh.Append(true)
+					sh.Append(journal.Eager)
 					leased = qs.Machine.Counts(now).InFlight
 				})
 				synctest.Wait()

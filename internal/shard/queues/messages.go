@@ -162,7 +162,7 @@ func (q *Queues) receiveOnce(ctx context.Context, req *ReceiveRequest) (qs *Queu
 	sh := q.ShardOf(req.Queue)
 	var found Found
 	var w *waiter
-	dependsOn, err := sh.Run(false, func(tx *kernel.Tx) (err error) {
+	dependsOn, err := sh.Run(journal.Lazy, func(tx *kernel.Tx) (err error) {
 		qs, found, w, err = sh.receiveOrWait(req)
 		tx.DependOn(sh.LastCatalogCommit) // an answer without messages still depends on the queue's existence
 		return err
@@ -237,7 +237,7 @@ func (sh *Shard) Receive(qs *Queue, limit int, visibility time.Duration, attempt
 		r, err := sh.doUntouched(qs, now, queue.Receive{Max: limit, Visibility: visibility.Milliseconds(), Epoch: sh.Meta.Epoch, Attempt: attempt})
 		if sh.Batch.Len() > 0 {
 			sh.Touch(qs)
-			sh.AppendPartial(fifo)
+			sh.AppendPartial(journal.EagerIf(fifo))
 			sh.ClearDirty()
 			sh.rearm(qs, now)
 		}
@@ -459,7 +459,7 @@ func (q *Queues) byHandle(a arn.ARN, n int, f func(sh *Shard, qs *Queue, i int) 
 	var errs []error
 	var catalog *journal.Commit
 	fifo := a.FIFO()
-	lazy, err := sh.Run(fifo, func(tx *kernel.Tx) error {
+	lazy, err := sh.Run(journal.EagerIf(fifo), func(tx *kernel.Tx) error {
 		qs, err := sh.Lookup(a)
 		if err != nil {
 			return err

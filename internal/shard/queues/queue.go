@@ -176,7 +176,7 @@ func (l lifecycle) Tick(now int64) {
 		sh.sweep(qs, now)
 		_, _ = sh.Do(qs, now, queue.Recount{})
 		_, _ = sh.Do(qs, now, queue.Expire{})
-		sh.Append(false)
+		sh.Append(journal.Lazy)
 	}
 }
 

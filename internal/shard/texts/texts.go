@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/seal"
 	"godwit.dev/godwit/internal/shard/kernel"
@@ -300,7 +301,7 @@ func (m *Module) Spent(p Place) (month sms.MicroUSD) {
 // Spend ends the reservation of a message, which has cost spent. That is durable no later than
 // what its caller writes afterwards.
 func (m *Module) Spend(c Charge, spent sms.MicroUSD) (month sms.MicroUSD) {
-	_, _ = m.shard.Run(false, func(*kernel.Tx) error {
+	_, _ = m.shard.Run(journal.Lazy, func(*kernel.Tx) error {
 		a, now := m.account(c.Place), clock.Time(m.shard.Now())
 		a.Spend(c.Cost, spent, now)
 		month = a.SpentIn(now)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/queue/layout"
 	"godwit.dev/godwit/internal/store"
@@ -150,5 +151,5 @@ func (sh *Shard) shorten(s *fifoState, cutoff int64) {
 		sh.module.Fatal(err)
 	}
 	sh.Batch.DeleteRange(span.Lower, from)
-	sh.Append(false)
+	sh.Append(journal.Lazy)
 }

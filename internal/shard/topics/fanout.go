@@ -144,7 +144,7 @@ func (sh *Shard) fanoutOnce() (more bool) {
 		case len(sh.fanouts) == 0 || sh.fanouts[0].n != number || sh.Closed:
 		case err != nil:
 			sh.endFanout(number, true)
-			sh.Append(false)
+			sh.Append(journal.Lazy)
 		default:
 			sh.fanouts[0].opened = &encrypted.P
 		}
@@ -194,11 +194,11 @@ func (sh *Shard) stepFanout() (more bool, number uint64, encrypted *fanout) {
 		if known {
 			sh.reached[number] = f.reached
 		}
-		sh.Append(false)
+		sh.Append(journal.Lazy)
 		return true, 0, nil
 	}
 	sh.endFanout(number, alreadyDelivered != nil)
-	sh.Append(false)
+	sh.Append(journal.Lazy)
 	if p := sh.publishedEvent(f, known); p != nil && known {
 		p.Later, p.What = true, nil
 		sh.Emit(&publishedEvent{sh.module.options.Published, p})

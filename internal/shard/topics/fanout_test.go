@@ -13,6 +13,7 @@ import (
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/shard/kernel"
@@ -411,7 +412,7 @@ func TestPlanThatFailed(t *testing.T) {
 	w := newWideWorld(t, 0, 1)
 	fs := []topics.Fanout{topics.NewFanout(publication.Record{Topic: w.topic, P: shard.Publication{ID: shardtest.MessageID(1)}}, true, 1)}
 	done := false
-	_, err := w.sh.Run(true, func(tx *kernel.Tx) (err error) {
+	_, err := w.sh.Run(journal.Eager, func(tx *kernel.Tx) (err error) {
 		_, done, err = w.sh.PublishInSteps(tx, fs)
 		return err
 	})

@@ -106,7 +106,7 @@ func (sh *Shard) publish(calls []*call) (reach int) {
 	t := calls[0].Topic
 	var fs []fanout
 	var refused *journal.Commit
-	own, err := sh.RunAwaited(func(tx *kernel.Tx) (err error) {
+	own, err := sh.Run(journal.Awaited, func(tx *kernel.Tx) (err error) {
 		if with := joined(calls); len(with) > 0 {
 			tx.Widen(append([]*kernel.Shard{sh.Base()}, with...))
 		}

@@ -13,6 +13,7 @@ import (
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/queue/layout"
 	"godwit.dev/godwit/internal/queue/message"
@@ -229,13 +230,13 @@ func (sh *Shard) stepReplay(part *archivePart) {
 	if part.over {
 		sh.dropReplay(r.incarnation)
 		sh.Topics.EndReplay(sub, topic.ReplayCompleted, sh.fifoState(sub.Topic()).next, &sh.Batch)
-		sh.CatalogChanged(sh.Append(true)) // the subscription gets new publications again
+		sh.CatalogChanged(sh.Append(journal.Eager)) // the subscription gets new publications again
 		return
 	}
 	sh.Batch.Set(replayKey(sh.ID, r.incarnation), r.next.appendTo(nil))
 	begins := sub.Progress().Status == topic.ReplayPending
 	sh.Topics.ContinueReplay(sub, &sh.Batch)
-	if g := sh.Append(begins); begins {
+	if g := sh.Append(journal.EagerIf(begins)); begins {
 		sh.LastCatalogCommit = g
 	}
 	sh.enqueueReplay(r)

@@ -13,6 +13,7 @@ import (
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/queue"
 	"godwit.dev/godwit/internal/queue/layout"
@@ -112,7 +113,7 @@ func (sh *Shard) removeExpired() {
 	for _, sub := range gone {
 		sh.dropSubscription(layout.Incarnation(sub.Incarnation))
 	}
-	sh.CatalogChanged(sh.Append(true))
+	sh.CatalogChanged(sh.Append(journal.Eager))
 }
 
 // DeleteTopic removes a topic, its subscriptions and their backlogs, at a cost that does not

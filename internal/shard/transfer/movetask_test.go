@@ -15,6 +15,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/shard"
@@ -188,7 +189,7 @@ func TestMoveTaskInTransit(t *testing.T) {
 				sh.View(func() {
 					sh.AddTask(tk)
 					sh.WriteTask(tk)
-					sh.Append(true)
+					sh.Append(journal.Eager)
 				})
 				qs, leases := sh.NextStep(tk)
 				if len(leases) != 3 {

@@ -130,7 +130,7 @@ func (sh *Shard) leaseStep(t *runningTask) (qs *queues.Queue, leases []queue.Lea
 func (sh *Shard) leaseForMove(qs *queues.Queue, now int64, n int) ([]queue.Lease, error) {
 	for {
 		r, err := sh.Do(qs, now, queue.Receive{Max: n, Epoch: sh.Meta.Epoch, Task: true})
-		sh.Append(false)
+		sh.Append(journal.Lazy)
 		if err != nil || len(r.Leases) > 0 || !sh.Available(qs, now) {
 			return r.Leases, err
 		}
@@ -245,7 +245,7 @@ func (e *Transfers) redeliver(sh *Shard, t *runningTask, qs *queues.Queue, l que
 // refused returns the messages of a step that the destination did not accept, and lets the task
 // fail or try again later.
 func (sh *Shard) refused(t *runningTask, qs *queues.Queue, leases []queue.Lease, refusal error) {
-	_, _ = sh.Run(true, func(*kernel.Tx) error {
+	_, _ = sh.Run(journal.Eager, func(*kernel.Tx) error {
 		sh.stepRefused(t, qs, leases, refusal)
 		return nil
 	})
@@ -282,7 +282,7 @@ func (sh *Shard) finishTask(t *runningTask, status MoveStatus, reason string) {
 	t.stop()
 	t.Status, t.Reason = status, reason
 	sh.writeTask(t)
-	sh.Append(true)
+	sh.Append(journal.Eager)
 }
 
 // resumeTasks continues the tasks that were running when the last process ended. It returns
@@ -301,7 +301,7 @@ func (sh *Shard) resumeTasks() {
 		}
 		sh.AppendIfLarge()
 	}
-	sh.Append(false)
+	sh.Append(journal.Lazy)
 	var earlier []*runningTask
 	for a := range sh.tasks {
 		if t := sh.activeTask(a); t != nil {

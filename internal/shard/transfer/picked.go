@@ -79,7 +79,7 @@ func (e *Transfers) MovePicked(ctx context.Context, from, to arn.ARN, p Picked, 
 	}
 	sh := e.ShardOf(from)
 	var qs *queues.Queue
-	if rest, err := sh.Run(false, func(*kernel.Tx) (err error) {
+	if rest, err := sh.Run(journal.Lazy, func(*kernel.Tx) (err error) {
 		qs, err = sh.from(from, p)
 		return err
 	}); err != nil {
@@ -109,7 +109,7 @@ func (e *Transfers) DeletePicked(ctx context.Context, from arn.ARN, p Picked) (w
 	}
 	sh := e.ShardOf(from)
 	var c *journal.Commit
-	c, err = sh.Run(true, func(*kernel.Tx) error {
+	c, err = sh.Run(journal.Eager, func(*kernel.Tx) error {
 		qs, err := sh.from(from, p)
 		if err == nil {
 			err = sh.pickable(qs, queue.Lease{Lane: p.Lane, Sequence: p.Sequence})

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/queue"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/shard/queues"
@@ -45,7 +46,7 @@ func TestPurgeInTransfer(t *testing.T) {
 				to.Accept(shardtest.QueueIn(to, shardtest.QueueARN("q")), now, shardtest.Arrival("m0", now))
 				to.TakenIn(id)
 				to.Batch.Set(id.Key(to.ID), []byte{0, 0, 0, 2})
-				to.Append(true)
+				to.Append(journal.Eager)
 			})
 		}
 		purge()

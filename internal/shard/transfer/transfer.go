@@ -104,7 +104,7 @@ func (e *Transfers) Move(from Outgoing, in Incoming) (*journal.Commit, error) {
 	if e.TwoStep {
 		return e.moveInTwoSteps(from, to, in)
 	}
-	return kernel.RunAll(true, func(*kernel.Tx) error {
+	return kernel.RunAll(journal.Eager, func(*kernel.Tx) error {
 		if err := from.check(); err != nil {
 			return err
 		}
@@ -185,10 +185,10 @@ func (e *Transfers) moveInTwoSteps(out Outgoing, to *Shard, in Incoming) (*journ
 	from, qs, l := out.Shard, out.Queue, out.Lease
 	id := transferID{Shard: from.ID, Incarnation: qs.Incarnation, Sequence: l.Sequence}
 
-	if _, err := from.Run(false, func(*kernel.Tx) error { return out.check() }); err != nil {
+	if _, err := from.Run(journal.Lazy, func(*kernel.Tx) error { return out.check() }); err != nil {
 		return nil, err
 	}
-	c, err := to.Run(true, func(*kernel.Tx) error {
+	c, err := to.Run(journal.Eager, func(*kernel.Tx) error {
 		if _, known := to.marks[id]; known {
 			return nil
 		}
@@ -207,7 +207,7 @@ func (e *Transfers) moveInTwoSteps(out Outgoing, to *Shard, in Incoming) (*journ
 		return nil, err
 	}
 
-	c, _ = from.Run(true, func(*kernel.Tx) error {
+	c, _ = from.Run(journal.Eager, func(*kernel.Tx) error {
 		switch now, ok := qs.Machine.Leased(l.Sequence); {
 		case qs.Ended():
 		case ok && now == l:
@@ -444,7 +444,7 @@ func (e *Transfers) reconcileTransfers(to *Shard) error {
 		if len(value) == 8 {
 			lane = layout.Lane(binary.BigEndian.Uint64(value))
 		}
-		_, _ = kernel.RunAll(true, func(*kernel.Tx) error {
+		_, _ = kernel.RunAll(journal.Eager, func(*kernel.Tx) error {
 			if qs := from.ByIncarnation(id.Incarnation); qs != nil {
 				from.countMove(qs, id.Sequence)
 				// It may be removed already.

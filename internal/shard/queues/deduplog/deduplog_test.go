@@ -47,7 +47,7 @@ func open(t *testing.T, st store.Store, c *clock.Virtual) *world {
 
 func (w *world) run(command func(now int64)) {
 	w.Helper()
-	if _, err := w.shard.Run(true, func(*kernel.Tx) error {
+	if _, err := w.shard.Run(journal.Eager, func(*kernel.Tx) error {
 		command(w.shard.Now())
 		return nil
 	}); err != nil {

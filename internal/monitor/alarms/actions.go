@@ -184,7 +184,7 @@ var errUnreadable = errors.New("it cannot be read")
 
 // putOff postpones the first ready queue.
 func (e *Engine) putOff(l *actionQueue) {
-	e.shard.View(func() {
+	e.shard.RunLazy(func() {
 		e.actionQueues.ready = e.actionQueues.ready[1:]
 		e.actionQueues.later = append(e.actionQueues.later, l)
 	})

@@ -16,7 +16,7 @@ import (
 // EvaluateMinutes evaluates the alarms with periods of minutes at the end of a minute and
 // executes the actions of those with a new state. more is true while there are alarms.
 func (e *Engine) EvaluateMinutes(at time.Time) (more bool, err error) {
-	e.shard.View(e.actionQueues.retry)
+	e.shard.RunLazy(e.actionQueues.retry)
 	err = e.evaluateAll(at, false)
 	return e.busy(), err
 }

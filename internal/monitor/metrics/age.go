@@ -16,7 +16,7 @@ import (
 // before leaves both, of which one is read.
 func (s *Store) age(now int64) error {
 	due := false
-	s.home.View(func() {
+	s.home.RunLazy(func() {
 		if due = now-s.maintain >= hour; due {
 			s.maintain = now
 		}

@@ -70,7 +70,7 @@ func (b *Backlogs) SetConsumer(service string, c Consumer) {
 	b.consumers.Store(&consumers)
 	b.consumersMu.Unlock()
 	for _, sh := range b.Shards {
-		sh.View(func() {
+		sh.RunLazy(func() {
 			for _, qs := range queues.InOrder(maps.Values(sh.Backlogs)) {
 				sh.AfterCommit(qs)
 			}

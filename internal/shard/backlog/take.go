@@ -20,7 +20,7 @@ func (b *Backlogs) Take(sub arn.ARN, limit int) (taken []*Delivery, more bool, e
 	sh := b.shardOfSubscription(sub)
 	var qs *queues.Queue
 	var durable func(before bool)
-	sh.View(func() {
+	sh.RunLazy(func() {
 		var s *topic.Subscription
 		if s, qs = sh.takeable(sub); qs != nil {
 			var leases []Lease

@@ -198,7 +198,7 @@ func (m *Module) Next(t deliverystream.Instance) (*deliverystream.Stream, *deliv
 	if err == nil {
 		return s, b, nil
 	}
-	m.shard.View(func() {
+	m.shard.RunLazy(func() {
 		if buf := m.instance(t); buf != nil {
 			buf.busy, buf.pausedUntil = false, m.shard.Now()+unreadablePause.Milliseconds()
 			m.schedule(buf)

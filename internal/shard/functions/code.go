@@ -37,7 +37,7 @@ func uploadPrefix(shard uint16, upload uint64) []byte {
 // upload makes a zip durable and returns its name.
 func (e *Functions) upload(sh *Shard, zip []byte) uint64 {
 	var name uint64
-	sh.View(func() {
+	sh.RunLazy(func() {
 		sh.Meta.Incarnation++
 		name = sh.Meta.Incarnation
 	})

@@ -210,7 +210,7 @@ func (e *Functions) withCode(ctx context.Context, fn arn.ARN, code *function.Cod
 	})
 	if err != nil && code.Upload != 0 { // also where ctx ended, so that the command did not run
 		sh := e.ShardOf(fn)
-		sh.View(func() { sh.dropUploads(code.Upload) })
+		sh.RunLazy(func() { sh.dropUploads(code.Upload) })
 	}
 	return info, err
 }

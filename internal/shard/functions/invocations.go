@@ -165,7 +165,7 @@ func (e *Functions) TakeEvents(fn arn.ARN, limit int) (taken []*QueuedEvent, mor
 	sh := e.ShardOf(fn)
 	var leases []backlog.Lease
 	var durable func(before bool)
-	sh.View(func() {
+	sh.RunLazy(func() {
 		if f, ok := sh.Functions.Function(fn); ok {
 			if qs := sh.eventsOf(f); qs != nil {
 				leases, more, durable = sh.LeaseDue(qs, limit)

@@ -78,7 +78,7 @@ func (m *Module) Start(w Worker) {
 		begin = func(start func()) { start() }
 	}
 	var earlier []*running
-	m.shard.View(func() {
+	m.shard.RunLazy(func() {
 		m.worker = w
 		for _, j := range m.jobs {
 			j.held = true
@@ -86,7 +86,7 @@ func (m *Module) Start(w Worker) {
 		}
 	})
 	begin(func() {
-		m.shard.View(func() {
+		m.shard.RunLazy(func() {
 			for _, j := range earlier {
 				j.held = false
 				m.work(j)
@@ -110,7 +110,7 @@ func (m *Module) workIn(j *running, wait time.Duration) {
 	j.stop()
 	var timer clock.Timer
 	timer = m.kernel.Clock.AfterFunc(wait, func() {
-		m.shard.View(func() {
+		m.shard.RunLazy(func() {
 			if j.timer == timer {
 				j.timer = nil
 				m.work(j)
@@ -125,7 +125,7 @@ func (m *Module) carry(j *running) {
 	ctx := context.Background() // a step is bounded, and is not interrupted
 	for on := true; on; {
 		if stopping(m.kernel.Stopping) {
-			m.shard.View(func() { j.working = false })
+			m.shard.RunLazy(func() { j.working = false })
 			return
 		}
 		if job, again := m.snapshot(j); len(job.Doing) == 0 {

@@ -25,7 +25,7 @@ func (k *Kernel) Load() error {
 		return err
 	}
 	for _, sh := range k.allShards() {
-		sh.View(func() {
+		sh.RunLazy(func() {
 			sh.Meta.Epoch++
 			sh.Now()
 		})
@@ -40,9 +40,9 @@ func (k *Kernel) Load() error {
 	}
 	for _, sh := range k.allShards() {
 		for _, l := range sh.lifecycles {
-			sh.View(l.Resume)
+			sh.RunLazy(l.Resume)
 		}
-		sh.View(sh.Arm) // also for shards whose parts resumed nothing
+		sh.RunLazy(sh.Arm) // also for shards whose parts resumed nothing
 	}
 	return nil
 }

@@ -107,13 +107,17 @@ func (sh *Shard) AwaitReads() {
 	_ = sh.RunDurableReads(func(*Tx) error { return nil })
 }
 
-// View calls look under the shard's lock. Changes made by look are committed within 10 ms.
-func (sh *Shard) View(look func()) {
+// RunLazy is Run of a command that neither fails nor is waited for: its commit is Lazy.
+func (sh *Shard) RunLazy(command func()) {
 	_, _ = sh.Run(journal.Lazy, func(*Tx) error {
-		look()
+		command()
 		return nil
 	})
 }
+
+// View calls look under the shard's lock, to read the state. What reading changes by the way, as
+// where it finds a parked queue, is committed like a command of RunLazy.
+func (sh *Shard) View(look func()) { sh.RunLazy(look) }
 
 // DependOn sets the commit that the answer waits for if the command changes nothing.
 func (tx *Tx) DependOn(c *journal.Commit) { tx.dependsOn = c }

@@ -112,7 +112,7 @@ func (sh *Shard) unanswered(found *Found, all []queue.Lease, command func(l queu
 		return
 	}
 	qs := found.queue
-	sh.View(func() {
+	sh.RunLazy(func() {
 		if qs.Gone {
 			return
 		}

@@ -311,7 +311,7 @@ func (q *Queues) waitFor(ctx context.Context, sh *Shard, w *waiter, wait time.Du
 	case <-ctx.Done():
 	}
 	served := false
-	sh.View(func() {
+	sh.RunLazy(func() {
 		served = !w.listed
 		w.queue.waiters.remove(w)
 		sh.noteEmpty(w.queue)
@@ -332,7 +332,7 @@ type unreadable struct {
 // process, so that they do not block others.
 func (sh *Shard) quarantine(qs *Queue, all []unreadable) {
 	gone := false
-	sh.View(func() {
+	sh.RunLazy(func() {
 		if gone = qs.Gone; gone {
 			return
 		}

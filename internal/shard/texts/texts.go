@@ -280,7 +280,7 @@ type Terms struct {
 // Reserve admits a message, and reserves its cost until Spend, which must not be called for a
 // refused message. It does not wait for the disk.
 func (m *Module) Reserve(c Charge) (t Terms, refused sms.Refusal) {
-	m.shard.View(func() {
+	m.shard.RunLazy(func() {
 		a := m.account(c.Place)
 		t.Percent, t.LogRole = a.Sampling()
 		t.SenderID, t.Type = a.Attributes[sms.DefaultSenderID], a.Attributes[sms.DefaultSMSType]

@@ -95,7 +95,7 @@ func (sh *Shard) reclaim() {
 // false when nothing is left.
 func (sh *Shard) reclaimOnce() bool {
 	var r *deletedTopic
-	sh.View(func() {
+	sh.RunLazy(func() {
 		if len(sh.deletedTopics) == 0 || sh.Closed {
 			sh.reclaiming = false
 			return
@@ -112,7 +112,7 @@ func (sh *Shard) reclaimOnce() bool {
 		sh.module.Journal.Flush()
 	}
 	var runs []run
-	sh.View(func() { runs = sh.forgetBacklogs(r) })
+	sh.RunLazy(func() { runs = sh.forgetBacklogs(r) })
 	var b mutation.Batch
 	if err := sh.module.eraseRuns(&b, sh.ID, runs); err != nil {
 		sh.module.Fatal(err)

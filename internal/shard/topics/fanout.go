@@ -134,12 +134,12 @@ func (sh *Shard) startFanouts(behind *journal.Commit) {
 func (sh *Shard) fanoutOnce() (more bool) {
 	var encrypted *fanout
 	var number uint64
-	sh.View(func() { more, number, encrypted = sh.stepFanout() })
+	sh.RunLazy(func() { more, number, encrypted = sh.stepFanout() })
 	if encrypted == nil {
 		return more
 	}
 	err := encrypted.Open(sh.module.OpenWaiting)
-	sh.View(func() {
+	sh.RunLazy(func() {
 		switch {
 		case len(sh.fanouts) == 0 || sh.fanouts[0].n != number || sh.Closed:
 		case err != nil:

@@ -134,7 +134,7 @@ func (sh *Shard) enqueueReplay(r *pendingReplay) {
 // enqueueReplayLater schedules the next step of a replay after replayWait.
 func (sh *Shard) enqueueReplayLater(r *pendingReplay) {
 	sh.module.Clock.AfterFunc(replayWait, func() {
-		sh.View(func() {
+		sh.RunLazy(func() {
 			if !sh.Closed && sh.replays[r.incarnation] == r {
 				sh.enqueueReplay(r)
 			}
@@ -145,7 +145,7 @@ func (sh *Shard) enqueueReplayLater(r *pendingReplay) {
 // replayOnce makes a step of the next replay in the queue; false if there is none.
 func (sh *Shard) replayOnce() (more bool) {
 	var part *archivePart
-	sh.View(func() {
+	sh.RunLazy(func() {
 		if part, more = sh.nextReplay(); part != nil && !part.encrypted {
 			sh.stepReplay(part)
 			part = nil
@@ -162,7 +162,7 @@ func (sh *Shard) replayOnce() (more bool) {
 		}
 		return err != nil
 	})
-	sh.View(func() {
+	sh.RunLazy(func() {
 		if !sh.Closed {
 			sh.stepReplay(part)
 		}

@@ -37,7 +37,7 @@ func (sh *Shard) workAt(t *runningTask, at int64) {
 	wait := max(time.UnixMilli(at).Sub(sh.module.Clock.Now()), 0)
 	var timer clock.Timer
 	timer = sh.module.Clock.AfterFunc(wait, func() {
-		sh.View(func() {
+		sh.RunLazy(func() {
 			if t.timer == timer {
 				t.timer = nil
 			}
@@ -77,7 +77,7 @@ func (e *Transfers) carry(sh *Shard, t *runningTask) {
 // nextStep leases the messages of a task's next step. If there are none, the task has ended or
 // waits for its timer.
 func (sh *Shard) nextStep(t *runningTask) (qs *queues.Queue, leases []queue.Lease) {
-	sh.View(func() {
+	sh.RunLazy(func() {
 		qs, leases = sh.leaseStep(t)
 		t.Working = len(leases) > 0
 	})
@@ -207,7 +207,7 @@ func (e *Transfers) mayMove(t *runningTask, to arn.ARN) error {
 // moved resets the backoff of a task after a message was moved.
 func (sh *Shard) moved(t *runningTask, err error) {
 	if err == nil {
-		sh.View(func() {
+		sh.RunLazy(func() {
 			t.Tries = 0
 			sh.EmitEvent(queues.QueueEvent{Queue: t.From, Kind: queues.MessagesChanged, At: sh.Meta.Now, Messages: 1})
 		})
@@ -314,7 +314,7 @@ func (sh *Shard) resumeTasks() {
 		return
 	}
 	goOn := func() {
-		sh.View(func() {
+		sh.RunLazy(func() {
 			for _, t := range earlier {
 				t.held = false
 				if !sh.Closed && sh.activeTask(t.From) == t {

@@ -221,7 +221,7 @@ func (e *Transfers) moveInTwoSteps(out Outgoing, to *Shard, in Incoming) (*journ
 	})
 	c.Wait()
 
-	to.View(func() {
+	to.RunLazy(func() {
 		delete(to.marks, id)
 		to.Batch.SingleDelete(id.Key(to.ID))
 	})
@@ -288,7 +288,7 @@ func (e *Transfers) moveDeadLetters(sh *Shard, qs *queues.Queue) {
 // nextDeadLetter is the next message to move to the dead-letter queue; if there is none, the
 // worker ends.
 func (sh *Shard) nextDeadLetter(qs *queues.Queue) (l queue.Lease, dest arn.ARN, ok bool) {
-	sh.View(func() {
+	sh.RunLazy(func() {
 		if qs.Gone || len(qs.Dead.Moves) == 0 || sh.Closed {
 			qs.Dead = nil
 			return
@@ -300,7 +300,7 @@ func (sh *Shard) nextDeadLetter(qs *queues.Queue) (l queue.Lease, dest arn.ARN, 
 
 // deadLettered takes in the result of a dead letter's transfer.
 func (sh *Shard) deadLettered(qs *queues.Queue, l queue.Lease, dest arn.ARN, err error) {
-	sh.View(func() {
+	sh.RunLazy(func() {
 		switch {
 		case err == nil:
 			sh.EmitMessages(qs, queues.MessagesDeadLettered, sh.Meta.Now, 1)

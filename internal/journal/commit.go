@@ -23,7 +23,7 @@ type Durability uint8
 // Durabilities; later ones are stricter.
 const (
 	Lazy    Durability = iota // within 10 ms
-	Awaited                   // when the caller calls Wait, which it does next, or Begin
+	Awaited                   // when the caller calls Wait, which it does next, or StartSync
 	Eager                     // now, whether anybody waits or not
 )
 
@@ -94,7 +94,7 @@ func (c *Commit) Durable() bool { return c == nil || c.durable.Load() }
 func (c *Commit) Applied() bool { return c == nil || c.applied.Load() }
 
 // Wait returns when the commit is durable. A nil commit is. The first caller may be the one
-// that syncs it.
+// that syncs it. Unlike Journal.Await it does not hasten the sync of a Lazy commit.
 func (c *Commit) Wait() {
 	if c.Durable() {
 		return
@@ -106,8 +106,8 @@ func (c *Commit) Wait() {
 	<-c.done
 }
 
-// Begin has an Awaited commit synced now whose caller will not wait.
-func (c *Commit) Begin() {
+// StartSync has an Awaited commit synced now, for a caller that does not wait for it after all.
+func (c *Commit) StartSync() {
 	if c != nil && c.unled.CompareAndSwap(true, false) {
 		c.journal.signal()
 	}

@@ -136,7 +136,7 @@ func TestExpectedWaiters(t *testing.T) {
 		send := func() {
 			var b mutation.Batch
 			b.Set([]byte{1}, nil)
-			go stream.Append(true, 0, &b).Wait()
+			go stream.Append(Eager, 0, &b).Wait()
 		}
 		s.Shut()
 		send() // alone: of several the first may go before the others

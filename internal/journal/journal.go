@@ -86,7 +86,7 @@ type Journal struct {
 	latency syncLatency // of the syncs
 
 	applying sync.Mutex // held while a commit is applied, so that they are in order
-	durable  sync.Mutex // held while commits are synced
+	syncing  sync.Mutex // held while commits are synced
 	spare    sync.Pool  // of *mutation.Batch
 	guard    *poison.Guard
 
@@ -125,7 +125,7 @@ func (j *Journal) Abandoned() bool { return j.options.Abandoned != nil && j.opti
 // state is abandoned.
 func (j *Journal) Append(when Durability, changes ...Change) *Commit {
 	j.mu.Lock()
-	for _, ch := range changes {
+	for _, ch := range changes { // if one would make its stream's share too large, all go into the next commit
 		if i := j.open.index[ch.Stream.id]; i > 0 && j.open.shares[i-1].batch.Size()+ch.Batch.Size()+ch.FinishBytes > mutation.MaxFramedBatch-commitOverhead {
 			j.mu.Unlock()
 			j.Flush()
@@ -343,8 +343,8 @@ func (j *Journal) Commits() int64 {
 
 // Sync returns once everything appended so far is durable.
 func (j *Journal) Sync() {
-	j.guard.Lock(&j.durable)
-	defer j.guard.Unlock(&j.durable)
+	j.guard.Lock(&j.syncing)
+	defer j.guard.Unlock(&j.syncing)
 	durable, commits := j.flushSyncing()
 	if len(commits) == 0 {
 		return

@@ -36,7 +36,7 @@ func open(t testing.TB, j *Journal, id uint16) *Stream {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Begin()
+	s.BeginEpoch()
 	return s
 }
 
@@ -62,7 +62,7 @@ func TestAppend(t *testing.T) {
 		a := open(t, j, 1)
 		s.Shut()
 		before := j.Commits()
-		c := a.Append(false, 0, storetest.Sets("k", "1"))
+		c := a.Append(Lazy, 0, storetest.Sets("k", "1"))
 		if got := get(t, j.Reader(), "k"); got != "nothing" || c.Applied() || c.Durable() {
 			t.Errorf("before it is applied the store shows %q", got)
 		}
@@ -107,12 +107,12 @@ func TestLazyCommitsShareSyncs(t *testing.T) {
 				t.Errorf("%s: %d syncs, want %d", what, n, want)
 			}
 		}
-		a.Append(false, 0, storetest.Sets("a", "1"))
+		a.Append(Lazy, 0, storetest.Sets("a", "1"))
 		<-after(step)
-		a.Append(true, 0, storetest.Sets("a", "2")).Wait()
+		a.Append(Eager, 0, storetest.Sets("a", "2")).Wait()
 		expect("a caller waits", 1)
 		<-after(2 * step)
-		late := a.Append(false, 0, storetest.Sets("a", "3"))
+		late := a.Append(Lazy, 0, storetest.Sets("a", "3"))
 		<-after(step)
 		expect("when the first would have been due", 1)
 		if late.Durable() {
@@ -121,7 +121,7 @@ func TestLazyCommitsShareSyncs(t *testing.T) {
 		if get(t, a.Reader(), "a") != "3" { // which applies it
 			t.Error("not seen")
 		}
-		later := a.Append(false, 0, storetest.Sets("a", "4"))
+		later := a.Append(Lazy, 0, storetest.Sets("a", "4"))
 		<-after(3 * step)
 		expect("when the second was due", 2)
 		if !late.Durable() || !later.Durable() {
@@ -151,7 +151,7 @@ func TestLazyCommitsOfASlowDisk(t *testing.T) {
 				defer j.Close()
 				a := open(t, j, 1)
 				s.Shut()
-				a.Append(true, 0, storetest.Sets("a", "1"))
+				a.Append(Eager, 0, storetest.Sets("a", "1"))
 				<-after(2 * SlowSync)
 				s.Open()
 				synctest.Wait()
@@ -160,7 +160,7 @@ func TestLazyCommitsOfASlowDisk(t *testing.T) {
 				s.Shut()
 				var answered atomic.Int32
 				for range 3 {
-					c := a.Append(false, 0, storetest.Sets("a", "2"))
+					c := a.Append(Lazy, 0, storetest.Sets("a", "2"))
 					go func() { j.AwaitIfSlow(c); answered.Add(1) }()
 					synctest.Wait()
 				}
@@ -229,7 +229,7 @@ func TestCallersShareACommit(t *testing.T) {
 		}
 		s.Shut()
 		for i := range 1000 {
-			go streams[i%len(streams)].Append(true, 0, storetest.Sets(fmt.Sprint(i), "")).Wait()
+			go streams[i%len(streams)].Append(Eager, 0, storetest.Sets(fmt.Sprint(i), "")).Wait()
 		}
 		synctest.Wait()
 		s.Open()
@@ -281,7 +281,7 @@ func TestReplay(t *testing.T) {
 func appendSome(s *Stream, id uint16, life, n int) {
 	for i := range n {
 		key := binary.BigEndian.AppendUint64(keyspace.Shard(id, 'x'), uint64(i%7))
-		s.Append(i%3 == 0, int64(life+1), storetest.Sets(string(key), fmt.Sprint(life, i)))
+		s.Append(EagerIf(i%3 == 0), int64(life+1), storetest.Sets(string(key), fmt.Sprint(life, i)))
 	}
 }
 
@@ -292,14 +292,14 @@ func TestFailure(t *testing.T) {
 		s := &storetest.Gated{Store: memory.New(), Failing: broken}
 		var failed error
 		j := Open(Options{Store: s, Fatal: func(err error) { failed = errors.Join(failed, err) }})
-		c := open(t, j, 0).Append(true, 0, storetest.Sets("k", "v"))
+		c := open(t, j, 0).Append(Eager, 0, storetest.Sets("k", "v"))
 		synctest.Wait()
 		if !errors.Is(failed, broken) || c.Durable() {
 			t.Errorf("failed with %v; durable: %v", failed, c.Durable())
 		}
 		j.Close()
 		failed = nil
-		if open(t, j, 0).Append(true, 0, storetest.Sets("k", "v")); !errors.Is(failed, errClosed) {
+		if open(t, j, 0).Append(Eager, 0, storetest.Sets("k", "v")); !errors.Is(failed, errClosed) {
 			t.Errorf("after Close: %v", failed)
 		}
 		j.Close()
@@ -321,19 +321,19 @@ func TestAbandoned(t *testing.T) {
 			},
 		})
 		stream := open(t, j, 0)
-		last = stream.Append(false, 0, storetest.Sets("last", "v"))
+		last = stream.Append(Lazy, 0, storetest.Sets("last", "v"))
 		j.Close()
 		j.Close()
 		if closed != 1 {
 			t.Errorf("it was told %d times that it is closed, want once", closed)
 		}
-		stream.Append(true, 0, storetest.Sets("k", "v"))
+		stream.Append(Eager, 0, storetest.Sets("k", "v"))
 		if failed != 1 {
 			t.Errorf("failed %d times while the state is owned, want once", failed)
 		}
 		abandoned = true
 		batch := storetest.Sets("k", "v")
-		c := stream.Append(true, 0, batch)
+		c := stream.Append(Eager, 0, batch)
 		c.Wait()
 		if !c.Durable() || !c.Applied() || batch.Len() != 0 || failed != 1 {
 			t.Errorf("durable %v, applied %v, %d changes left, failed %d times", c.Durable(), c.Applied(), batch.Len(), failed)
@@ -459,11 +459,11 @@ func TestSyncCoversWhatItBeganWith(t *testing.T) {
 		j := Open(Options{Store: s})
 		defer j.Close()
 		a := open(t, j, 1)
-		before := a.Append(false, 0, storetest.Sets("k", "0"))
+		before := a.Append(Lazy, 0, storetest.Sets("k", "0"))
 		j.Flush()
-		own := a.Append(false, 0, storetest.Sets("k", "1"))
+		own := a.Append(Lazy, 0, storetest.Sets("k", "1"))
 		durable, commits := j.flushSyncing()
-		later := a.Append(false, 0, storetest.Sets("k", "2"))
+		later := a.Append(Lazy, 0, storetest.Sets("k", "2"))
 		j.Flush()
 		if err := durable(); err != nil {
 			t.Fatal(err)
@@ -478,7 +478,7 @@ func TestSyncCoversWhatItBeganWith(t *testing.T) {
 			t.Errorf("%d of %d were synced, %v", s.synced, s.applied, err)
 		}
 		s.nothing = true
-		own = a.Append(false, 0, storetest.Sets("k", "3"))
+		own = a.Append(Lazy, 0, storetest.Sets("k", "3"))
 		if j.Sync(); !own.Durable() || s.synced != 4 {
 			t.Errorf("durable: %v, after %d of %d were synced", own.Durable(), s.synced, s.applied)
 		}

@@ -90,13 +90,13 @@ func TestLeader(t *testing.T) {
 		},
 		"a caller that gives up": func(t *testing.T, l *leading) {
 			c := l.append(Awaited, "1")
-			c.Begin()
+			c.StartSync()
 			l.durable(t, 1, c)
 			led := l.leadSlowly()
 			during := l.append(Awaited, "2")
-			during.Begin()
+			during.StartSync()
 			l.durable(t, 3, led, during)
-			(*Commit)(nil).Begin()
+			(*Commit)(nil).StartSync()
 		},
 		"what is lazy comes with it": func(t *testing.T, l *leading) {
 			a, b := l.append(Awaited, "1"), l.append(Lazy, "2")

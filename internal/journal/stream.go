@@ -57,13 +57,13 @@ func (j *Journal) Stream(id uint16, finish func(commit uint64, b *mutation.Batch
 }
 
 // Append is Journal.Append of one change at the time now, in epoch milliseconds, for an owner
-// without a State of its own: Eager with sync, else Lazy.
-func (s *Stream) Append(sync bool, now int64, b *mutation.Batch) *Commit {
+// without a State of its own.
+func (s *Stream) Append(when Durability, now int64, b *mutation.Batch) *Commit {
 	s.journal.mu.Lock()
 	state := s.state
 	s.journal.mu.Unlock()
 	state.Now = max(state.Now, now)
-	return s.journal.Append(EagerIf(sync), Change{Stream: s, Batch: b, State: state})
+	return s.journal.Append(when, Change{Stream: s, Batch: b, State: state})
 }
 
 // Sync returns once everything that was appended to the stream is durable.
@@ -74,8 +74,8 @@ func (s *Stream) Sync() {
 	}
 }
 
-// Begin starts a new epoch for later appends.
-func (s *Stream) Begin() {
+// BeginEpoch starts a new epoch for later appends.
+func (s *Stream) BeginEpoch() {
 	s.journal.mu.Lock()
 	defer s.journal.mu.Unlock()
 	s.state.Epoch++

@@ -41,7 +41,7 @@ func stream(t testing.TB, j *journal.Journal, id uint16) *journal.Stream {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Begin()
+	s.BeginEpoch()
 	return s
 }
 
@@ -51,21 +51,21 @@ func testAppend(t *testing.T, st store.Store) {
 	for _, awaited := range []bool{false, true} {
 		j := start(t, journal.Options{Store: st, Replicated: awaited})
 		s := stream(t, j, 1)
-		lazy := s.Append(false, 0, storetest.Sets("k", "1"))
+		lazy := s.Append(journal.Lazy, 0, storetest.Sets("k", "1"))
 		storetest.Wants(t, s.Reader(), "k", "1")
 		lazy.Wait()
 		storetest.Wants(t, j.Reader(), "k", "1")
-		c := s.Append(true, 0, storetest.Sets("k", "2"))
+		c := s.Append(journal.Eager, 0, storetest.Sets("k", "2"))
 		c.Wait()
 		if !c.Durable() || !c.Applied() {
 			t.Error("it was waited for, and is not durable")
 		}
 		storetest.Wants(t, j.Reader(), "k", "2")
-		c = s.Append(false, 0, storetest.Sets("k", "3"))
+		c = s.Append(journal.Lazy, 0, storetest.Sets("k", "3"))
 		if j.AwaitIfSlow(c); awaited && !c.Durable() {
 			t.Error("answered before it was durable")
 		}
-		c = s.Append(false, 0, storetest.Sets("k", "4"))
+		c = s.Append(journal.Lazy, 0, storetest.Sets("k", "4"))
 		if j.AwaitReplicated(c); awaited && !c.Durable() {
 			t.Error("answered before other nodes had it")
 		}
@@ -163,7 +163,7 @@ func testReplay(t *testing.T, st store.Store, own func(key []byte) bool) {
 						b.Reset()
 						b.DeleteRange(key[:3], key)
 					}
-					s.Append(i%3 == 0, int64(life+1), b)
+					s.Append(journal.EagerIf(i%3 == 0), int64(life+1), b)
 				}
 			})
 		}
@@ -214,7 +214,7 @@ func testCounters(t *testing.T, st store.Store) {
 					t.Errorf("stream %d reads %q, %v in round %d", id, v, err, i)
 					return
 				}
-				if c := s.Append(i%4 == 0, 0, storetest.Sets(key, string(v)+"x")); i%4 == 0 {
+				if c := s.Append(journal.EagerIf(i%4 == 0), 0, storetest.Sets(key, string(v)+"x")); i%4 == 0 {
 					c.Wait()
 				}
 			}

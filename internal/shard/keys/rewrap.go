@@ -40,6 +40,6 @@ func RewrapSealing(log *journal.Journal, now time.Time, from, to *seal.Root) err
 	}
 	var b mutation.Batch
 	b.Set(sealingKey, text)
-	stream.Append(true, now.UnixMilli(), &b).Wait()
+	stream.Append(journal.Eager, now.UnixMilli(), &b).Wait()
 	return nil
 }

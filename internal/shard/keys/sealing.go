@@ -83,10 +83,10 @@ func putSealing(log *journal.Journal, now time.Time, text []byte) error {
 	if err != nil {
 		return err
 	}
-	stream.Begin() // every commit needs an epoch; the module's Load begins the next
+	stream.BeginEpoch() // every commit needs an epoch; the module's Load begins the next
 	var b mutation.Batch
 	b.Set(sealingKey, text)
-	stream.Append(true, now.UnixMilli(), &b).Wait()
+	stream.Append(journal.Eager, now.UnixMilli(), &b).Wait()
 	return nil
 }
 

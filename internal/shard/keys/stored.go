@@ -62,7 +62,7 @@ func ForgetStored(log *journal.Journal, now time.Time) error {
 	}
 	var b mutation.Batch
 	b.Delete(storedKey)
-	stream.Append(true, now.UnixMilli(), &b).Wait()
+	stream.Append(journal.Eager, now.UnixMilli(), &b).Wait()
 	return nil
 }
 

@@ -124,7 +124,7 @@ func (sh *Shard) publish(calls []*call) (reach int) {
 		return err
 	})
 	if err != nil {
-		own.Begin() // the answer may not wait for it
+		own.StartSync() // the answer may not wait for it
 	}
 	for _, c := range calls {
 		p := c.Of
@@ -132,7 +132,7 @@ func (sh *Shard) publish(calls []*call) (reach int) {
 		p.take(fs[:n])
 		fs = fs[n:]
 		if n < len(p.publications) || n == 0 {
-			p.durable.Begin() // of those before the error, which the answer does not wait for
+			p.durable.StartSync() // of those before the error, which the answer does not wait for
 			p.results, p.err = nil, err
 		}
 		if p.durable == nil || t.FIFO() || p.err != nil {
@@ -219,7 +219,7 @@ func (sh *Shard) fanOutAll(tx *kernel.Tx, t arn.ARN, calls []*call) (fs []fanout
 		}
 		sh.startFanouts(c)
 		if rest = rest[n:]; len(rest) > 0 {
-			c.Begin() // nobody waits for it before the rest is published
+			c.StartSync() // nobody waits for it before the rest is published
 		}
 	}
 	return fs, nil, nil

@@ -43,7 +43,7 @@ func BenchmarkQuietQueue(b *testing.B) {
 				if err = e.CreateQueue(b.Context(), shard.QueueSpec{ARN: name}); err == nil {
 					m := &message.Message{Body: []byte("a")}
 					m.Seal()
-					_, err = e.Send(b.Context(), name, []shard.Outgoing{{Message: m}})
+					_, err = e.Send(b.Context(), name, []shard.SendEntry{{Message: m}})
 				}
 			}
 			done <- err

@@ -49,8 +49,6 @@ type (
 	PlatformApplication = platforms.Application
 	// PlatformEndpoint is that of platforms.
 	PlatformEndpoint = platforms.Endpoint
-	// Outgoing is that of queues.
-	Outgoing = queues.Outgoing
 	// Permission is that of queuepolicy.
 	Permission = queuepolicy.Permission
 	// QueueEvent is that of queues.
@@ -67,6 +65,8 @@ type (
 	ReceiveRequest = queues.ReceiveRequest
 	// Received is that of queues.
 	Received = queues.Received
+	// SendEntry is that of queues.
+	SendEntry = queues.SendEntry
 	// SendResult is that of queues.
 	SendResult = queues.SendResult
 	// Slot is that of queues.

@@ -40,9 +40,9 @@ func TestCommitsAreBounded(t *testing.T) {
 	var sending sync.WaitGroup
 	for i := range senders {
 		sending.Go(func() {
-			msgs := make([]queues.Outgoing, batch)
+			msgs := make([]queues.SendEntry, batch)
 			for j := range msgs {
-				msgs[j] = queues.Outgoing{Message: shardtest.NewMessage(i*batch+j, string(bytes.Repeat([]byte("x"), size)))}
+				msgs[j] = queues.SendEntry{Message: shardtest.NewMessage(i*batch+j, string(bytes.Repeat([]byte("x"), size)))}
 			}
 			if _, err := e.Send(ctx, shardtest.QueueARN("q"), msgs); err != nil {
 				t.Error(err)
@@ -244,7 +244,7 @@ func TestTimeDoesNotGoBack(t *testing.T) {
 	}
 	sent := func() time.Duration {
 		t.Helper()
-		if _, err := e.Send(ctx, shardtest.QueueARN("q"), []queues.Outgoing{{Message: shardtest.NewMessage(1, "x")}}); err != nil {
+		if _, err := e.Send(ctx, shardtest.QueueARN("q"), []queues.SendEntry{{Message: shardtest.NewMessage(1, "x")}}); err != nil {
 			t.Fatal(err)
 		}
 		got, err := e.Receive(ctx, queues.ReceiveRequest{Queue: shardtest.QueueARN("q"), Max: 10, Visibility: 12 * time.Hour})
@@ -289,7 +289,7 @@ func TestShardsKeepLittleRoom(t *testing.T) {
 		if err := e.CreateQueue(ctx, queues.QueueSpec{ARN: q}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := e.Send(ctx, q, []queues.Outgoing{{Message: shardtest.NewMessage(i, body)}}); err != nil {
+		if _, err := e.Send(ctx, q, []queues.SendEntry{{Message: shardtest.NewMessage(i, body)}}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -220,13 +220,13 @@ func (w *crashWorld) act(r *rand.Rand) {
 	switch n := r.IntN(10); {
 	case n < 3:
 		name := senderQueues[r.IntN(len(senderQueues))]
-		msgs := make([]queues.Outgoing, 1+r.IntN(3))
+		msgs := make([]queues.SendEntry, 1+r.IntN(3))
 		var ids []string
 		for i := range msgs {
 			id := w.ids.Add(1)
 			body := fmt.Sprintf("s%d", id) + strings.Repeat("!", r.IntN(3)/2)
 			ids = append(ids, origin(name, body))
-			msgs[i] = queues.Outgoing{Message: shardtest.NewMessage(int(id), body+" "+strings.Repeat("x", r.IntN(3000)))}
+			msgs[i] = queues.SendEntry{Message: shardtest.NewMessage(int(id), body+" "+strings.Repeat("x", r.IntN(3000)))}
 			if fifo := strings.HasSuffix(name, ".fifo"); fifo || name == "q1" {
 				msgs[i].Message.Group = fmt.Sprint(r.IntN(4))
 				if fifo {

@@ -61,7 +61,7 @@ func (w *world) must(err error) {
 
 func (w *world) send(name, body string) {
 	w.t.Helper()
-	_, err := w.Send(context.Background(), shardtest.QueueARN(name), []queues.Outgoing{{Message: shardtest.NewMessage(1, body)}})
+	_, err := w.Send(context.Background(), shardtest.QueueARN(name), []queues.SendEntry{{Message: shardtest.NewMessage(1, body)}})
 	w.must(err)
 }
 
@@ -140,7 +140,7 @@ func TestReplyWaitsForDurability(t *testing.T) {
 		{"list with a created queue", create, list, "[empty new old]"},
 		{"list without a deleted queue", remove, list, "[empty]"},
 		{"send to a deleted queue", remove, func(w *world) string {
-			_, err := w.Send(ctx, shardtest.QueueARN("old"), []queues.Outgoing{{Message: shardtest.NewMessage(9, "x")}})
+			_, err := w.Send(ctx, shardtest.QueueARN("old"), []queues.SendEntry{{Message: shardtest.NewMessage(9, "x")}})
 			return shardtest.Said(err)
 		}, missing},
 		{"receive from a deleted queue", remove, func(w *world) string { return w.receive("old", 0) }, missing},

@@ -137,7 +137,7 @@ func TestEmitsWithoutLocks(t *testing.T) {
 		}
 	}
 	for i := range 5 {
-		if _, err := e.Send(ctx, shardtest.QueueARN("dead"), []queues.Outgoing{{Message: shardtest.NewMessage(i, "stuck")}}); err != nil {
+		if _, err := e.Send(ctx, shardtest.QueueARN("dead"), []queues.SendEntry{{Message: shardtest.NewMessage(i, "stuck")}}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -23,7 +23,7 @@ func TestCallerGone(t *testing.T) {
 	if err := e.CreateTopic(t.Context(), topic.CreateTopic{ARN: to}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := e.Send(t.Context(), q, []shard.Outgoing{{Message: shardtest.NewMessage(0, "waits")}}); err != nil {
+	if _, err := e.Send(t.Context(), q, []shard.SendEntry{{Message: shardtest.NewMessage(0, "waits")}}); err != nil {
 		t.Fatal(err)
 	}
 	ctx, leave := context.WithCancel(t.Context())
@@ -31,7 +31,7 @@ func TestCallerGone(t *testing.T) {
 	commits := e.Journal.Commits()
 	for name, command := range map[string]func() error{
 		"Send": func() error {
-			_, err := e.Send(ctx, q, []shard.Outgoing{{Message: shardtest.NewMessage(1, "x")}})
+			_, err := e.Send(ctx, q, []shard.SendEntry{{Message: shardtest.NewMessage(1, "x")}})
 			return err
 		},
 		"Receive": func() error {

@@ -73,7 +73,7 @@ func (w *clearWorld) fill(t *testing.T) {
 		m := shardtest.NewMessage(i+1, body)
 		m.Attributes = []message.Attribute{{Name: "a", Type: "String", Value: []byte("canary")}}
 		m.Seal()
-		_, err := w.Send(ctx, shardtest.QueueARN("q"), []queues.Outgoing{{Message: m, Delay: -1}})
+		_, err := w.Send(ctx, shardtest.QueueARN("q"), []queues.SendEntry{{Message: m, Delay: -1}})
 		check(err)
 	}
 	check(w.CreateTopic(ctx, topic.CreateTopic{ARN: shardtest.TopicARN("t")}))

@@ -46,7 +46,7 @@ func open(t *testing.T) *world {
 		m := shardtest.NewMessage(id, body)
 		m.Attributes = []message.Attribute{{Name: "kind", Type: "String", Value: []byte("book")}, {Name: "bits", Type: "Binary", Value: []byte{0xff}}}
 		m.Seal()
-		if _, err := e.Send(t.Context(), orders, []queues.Outgoing{{Message: m, Delay: delay}}); err != nil {
+		if _, err := e.Send(t.Context(), orders, []queues.SendEntry{{Message: m, Delay: delay}}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -26,7 +26,7 @@ const (
 // fake is an engine that remembers what it was told and does nothing else.
 type fake struct {
 	queues   map[arn.ARN]map[string]string // attributes
-	sent     []shard.Outgoing
+	sent     []shard.SendEntry
 	received shard.ReceiveRequest
 	changed  []shard.VisibilityChange
 	gives    []shard.Received
@@ -140,7 +140,7 @@ func (f *fake) CancelMoveTask(_ context.Context, source arn.ARN, id string) (int
 	return 7, nil
 }
 
-func (f *fake) Send(_ context.Context, _ arn.ARN, msgs []shard.Outgoing) ([]shard.SendResult, error) {
+func (f *fake) Send(_ context.Context, _ arn.ARN, msgs []shard.SendEntry) ([]shard.SendResult, error) {
 	f.sent = append(f.sent, msgs...)
 	results := make([]shard.SendResult, len(msgs))
 	for i := range msgs {

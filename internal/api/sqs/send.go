@@ -33,27 +33,27 @@ func (s *Service) SendMessage(ctx context.Context, call *api.Call, in *SendMessa
 		MessageAttributes: in.MessageAttributes, MessageSystemAttributes: in.MessageSystemAttributes,
 		MessageDeduplicationId: in.MessageDeduplicationId, MessageGroupId: in.MessageGroupId,
 	}
-	out, err := s.outgoing(call, q, cfg, &entry, "One or more parameters are invalid.")
+	m, err := s.sendEntry(call, q, cfg, &entry, "One or more parameters are invalid.")
 	if err != nil {
 		return nil, err
 	}
-	out.Message.Seal()
-	if err := s.bytes(call.Account, out.Message.Size()); err != nil {
+	m.Message.Seal()
+	if err := s.bytes(call.Account, m.Message.Size()); err != nil {
 		return nil, err
 	}
-	if err := s.engine.Encrypt(q, cfg, call.Caller, arn.ARN{}, out.Message); err != nil {
+	if err := s.engine.Encrypt(q, cfg, call.Caller, arn.ARN{}, m.Message); err != nil {
 		return nil, err
 	}
-	sent, err := s.engine.Send(ctx, q, []shard.Outgoing{out})
+	sent, err := s.engine.Send(ctx, q, []shard.SendEntry{m})
 	if err != nil {
 		return nil, err
 	}
-	traceSent(call, &sent[0], len(out.Message.Body))
+	traceSent(call, &sent[0], len(m.Message.Body))
 	return &SendMessageOutput{
 		MessageId:                    sent[0].ID.String(),
 		SequenceNumber:               sequenceOf(q, sent[0]),
-		MD5OfMessageBody:             digest(out.Message.BodyMD5),
-		MD5OfMessageAttributes:       attributesDigest(out.Message),
+		MD5OfMessageBody:             digest(m.Message.BodyMD5),
+		MD5OfMessageAttributes:       attributesDigest(m.Message),
 		MD5OfMessageSystemAttributes: systemDigest(&entry),
 	}, nil
 }
@@ -84,10 +84,10 @@ func (s *Service) SendMessageBatch(ctx context.Context, call *api.Call, in *Send
 	}
 	// Unlike in other batches, AWS omits an empty Failed.
 	out := &SendMessageBatchOutput{Successful: make([]SendMessageBatchResultEntry, 0, len(in.Entries))}
-	msgs := make([]shard.Outgoing, 0, len(in.Entries))
+	msgs := make([]shard.SendEntry, 0, len(in.Entries))
 	for i := range in.Entries {
 		e := &in.Entries[i]
-		m, err := s.outgoing(call, q, cfg, e, "One or more parameters cannot be validated.")
+		m, err := s.sendEntry(call, q, cfg, e, "One or more parameters cannot be validated.")
 		if err != nil {
 			out.Failed = append(out.Failed, failedSend(call, e.Id, err))
 			continue
@@ -155,7 +155,7 @@ func failed(call *api.Call, id string, err error) BatchResultErrorEntry {
 }
 
 // sealAll seals the messages of a batch together.
-func sealAll(batch []shard.Outgoing) {
+func sealAll(batch []shard.SendEntry) {
 	msgs := make([]*message.Message, 0, maxBatch)
 	for i := range batch {
 		msgs = append(msgs, batch[i].Message)
@@ -163,40 +163,40 @@ func sealAll(batch []shard.Outgoing) {
 	message.SealAll(msgs)
 }
 
-// outgoing validates a message, and converts it for the engine. It is yet to be sealed. tooLarge
+// sendEntry validates a message, and converts it for the engine. It is yet to be sealed. tooLarge
 // is the beginning of AWS's message for one that is too large.
-func (s *Service) outgoing(call *api.Call, q arn.ARN, cfg queue.Config, e *SendMessageBatchRequestEntry, tooLarge string) (shard.Outgoing, error) {
+func (s *Service) sendEntry(call *api.Call, q arn.ARN, cfg queue.Config, e *SendMessageBatchRequestEntry, tooLarge string) (shard.SendEntry, error) {
 	if e.MessageBody == "" {
-		return shard.Outgoing{}, fault.Newf(fault.MissingParameter, missing, "MessageBody")
+		return shard.SendEntry{}, fault.Newf(fault.MissingParameter, missing, "MessageBody")
 	}
 	if !message.ValidText(e.MessageBody) {
-		return shard.Outgoing{}, fault.New(fault.InvalidMessageContents, invalidCharacters)
+		return shard.SendEntry{}, fault.New(fault.InvalidMessageContents, invalidCharacters)
 	}
 	m := &message.Message{Sender: call.Account, Body: api.Bytes(e.MessageBody)}
 	delay, err := optional(e.DelaySeconds, -1, 0, maxDelay, "DelaySeconds", "DelaySeconds must be >= 0 and <= 900.")
 	if err != nil {
-		return shard.Outgoing{}, err
+		return shard.SendEntry{}, err
 	}
 	if delay > 0 && q.FIFO() {
-		return shard.Outgoing{}, outOfRange(delay, "DelaySeconds", invalidForKind)
+		return shard.SendEntry{}, outOfRange(delay, "DelaySeconds", invalidForKind)
 	}
 	if q.FIFO() {
 		delay = -1
 	}
 	if err := grouping(m, q, cfg, e); err != nil {
-		return shard.Outgoing{}, err
+		return shard.SendEntry{}, err
 	}
 	if m.Attributes, err = attributesOf(e.MessageAttributes); err != nil {
-		return shard.Outgoing{}, err
+		return shard.SendEntry{}, err
 	}
 	if m.Trace, err = traceOf(call, e.MessageSystemAttributes); err != nil {
-		return shard.Outgoing{}, err
+		return shard.SendEntry{}, err
 	}
 	if m.Size() > cfg.MaxMessageSize {
-		return shard.Outgoing{}, fault.Newf(fault.InvalidParameter, "%s Reason: Message must be shorter than %d bytes.", tooLarge, cfg.MaxMessageSize)
+		return shard.SendEntry{}, fault.Newf(fault.InvalidParameter, "%s Reason: Message must be shorter than %d bytes.", tooLarge, cfg.MaxMessageSize)
 	}
 	m.ID = s.newID()
-	return shard.Outgoing{Message: m, Delay: time.Duration(delay) * time.Second}, nil
+	return shard.SendEntry{Message: m, Delay: time.Duration(delay) * time.Second}, nil
 }
 
 // checkGrouping refuses a message without the ids that a FIFO queue requires; ungrouped is

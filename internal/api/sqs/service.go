@@ -32,7 +32,7 @@ type Engine interface {
 	CancelMoveTask(ctx context.Context, source arn.ARN, id string) (moved int64, err error)
 	ListQueues(ctx context.Context, region, account, prefix, after string, limit int) (names []string, more bool, err error)
 	Encrypt(q arn.ARN, cfg queue.Config, who *caller.Caller, source arn.ARN, msgs ...*message.Message) error
-	Send(ctx context.Context, q arn.ARN, msgs []shard.Outgoing) ([]shard.SendResult, error)
+	Send(ctx context.Context, q arn.ARN, msgs []shard.SendEntry) ([]shard.SendResult, error)
 	Receive(ctx context.Context, req shard.ReceiveRequest) ([]shard.Received, error)
 	DeleteMessages(ctx context.Context, q arn.ARN, handles []string) ([]error, error)
 	ChangeVisibility(ctx context.Context, q arn.ARN, changes []shard.VisibilityChange) ([]error, error)

@@ -36,7 +36,7 @@ type Engine interface {
 	// default.
 	EventInvoke(ctx context.Context, function arn.ARN, qualifier string) (function.EventInvoke, error)
 
-	Send(ctx context.Context, queue arn.ARN, messages []shard.Outgoing) ([]shard.SendResult, error)
+	Send(ctx context.Context, queue arn.ARN, messages []shard.SendEntry) ([]shard.SendResult, error)
 	Publish(ctx context.Context, topic arn.ARN, publications ...shard.Publication) ([]shard.SendResult, error)
 	InvokeAsync(ctx context.Context, function arn.ARN, ev function.Event) error
 }

@@ -176,7 +176,7 @@ func (e *event) send(ctx context.Context, dest arn.ARN, body []byte, attributes 
 		if err := e.engine.EncryptFor(dest, who, e.ev.Function, m); err != nil {
 			return false, err
 		}
-		_, err := e.engine.Send(ctx, dest, []shard.Outgoing{{Message: m, Delay: -1}})
+		_, err := e.engine.Send(ctx, dest, []shard.SendEntry{{Message: m, Delay: -1}})
 		return false, err
 	}
 }

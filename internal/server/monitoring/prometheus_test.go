@@ -72,7 +72,7 @@ func TestScrapeWhileDiskHangs(t *testing.T) {
 		send := func() {
 			m := &message.Message{Body: []byte("b")}
 			m.Seal()
-			if _, err := engine.Send(context.Background(), q, []shard.Outgoing{{Message: m}}); err != nil {
+			if _, err := engine.Send(context.Background(), q, []shard.SendEntry{{Message: m}}); err != nil {
 				t.Error(err)
 			}
 		}

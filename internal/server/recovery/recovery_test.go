@@ -104,7 +104,7 @@ func keep(t *testing.T, r *rand.Rand) *kept {
 		must(err)
 		name := keptQueues[r.IntN(len(keptQueues))]
 		q := queueName(name)
-		var out []shard.Outgoing
+		var out []shard.SendEntry
 		for range 1 + r.IntN(10) {
 			id++
 			body := fmt.Sprintf("%s %06d %s", name, id, strings.Repeat("x", r.IntN(1200)))
@@ -119,7 +119,7 @@ func keep(t *testing.T, r *rand.Rand) *kept {
 			if name == "late" {
 				delay = time.Millisecond
 			}
-			out = append(out, shard.Outgoing{Message: m, Delay: delay})
+			out = append(out, shard.SendEntry{Message: m, Delay: delay})
 			k.promise[q][body] = true
 		}
 		_, err = k.engine.Send(t.Context(), q, out)
@@ -431,12 +431,12 @@ func TestCheckOfASalvagedCopy(t *testing.T) {
 	if err := k.engine.CreateQueue(t.Context(), shard.QueueSpec{ARN: q}); err != nil {
 		t.Fatal(err)
 	}
-	var out []shard.Outgoing
+	var out []shard.SendEntry
 	for id := range 3 {
 		m := &message.Message{Sender: "000000000000", Body: fmt.Append(nil, "body ", id)}
 		copy(m.ID[:], fmt.Sprintf("%016d", id))
 		m.Seal()
-		out = append(out, shard.Outgoing{Message: m})
+		out = append(out, shard.SendEntry{Message: m})
 	}
 	if _, err := k.engine.Send(t.Context(), q, out); err != nil {
 		t.Fatal(err)

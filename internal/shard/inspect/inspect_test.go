@@ -67,7 +67,7 @@ func (w *world) add(queue, group string, delay time.Duration, n int) {
 		if group != "" {
 			m.Dedup = fmt.Sprint(w.n)
 		}
-		_, err := w.Send(context.Background(), shardtest.QueueARN(queue), []queues.Outgoing{{Message: m, Delay: delay}})
+		_, err := w.Send(context.Background(), shardtest.QueueARN(queue), []queues.SendEntry{{Message: m, Delay: delay}})
 		check(w.T, err)
 	}
 }
@@ -163,7 +163,7 @@ func TestLarge(t *testing.T) {
 	q := inspect.Query{Queue: shardtest.QueueARN("q"), Limit: 100, Match: func(m *inspect.Message) bool { return m.Body[0] == '7' }}
 	for i := range messages {
 		m := shardtest.NewMessage(i, fmt.Sprint(i)+strings.Repeat(" ", size-2))
-		_, err := w.Send(t.Context(), q.Queue, []queues.Outgoing{{Message: m, Delay: -1}})
+		_, err := w.Send(t.Context(), q.Queue, []queues.SendEntry{{Message: m, Delay: -1}})
 		check(t, err)
 	}
 	found, err := w.looking.Scan(t.Context(), q)
@@ -294,7 +294,7 @@ func TestLooksHoldLittle(t *testing.T) {
 	const n, size = 40, 1 << 20
 	w := open(t, map[string]string{"MaximumMessageSize": fmt.Sprint(size)})
 	for i := range n {
-		_, err := w.Send(t.Context(), shardtest.QueueARN("q"), []queues.Outgoing{{Message: shardtest.NewMessage(i, strings.Repeat("x", size))}})
+		_, err := w.Send(t.Context(), shardtest.QueueARN("q"), []queues.SendEntry{{Message: shardtest.NewMessage(i, strings.Repeat("x", size))}})
 		check(t, err)
 	}
 	heap := func() uint64 {

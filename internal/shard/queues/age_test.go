@@ -53,7 +53,7 @@ func (a *ages) send(name, group string, n int) {
 		if m.Group = group; shardtest.QueueARN(name).FIFO() {
 			m.Dedup = fmt.Sprint(a.ids)
 		}
-		_, err := a.engine.Send(a.Context(), shardtest.QueueARN(name), []queues.Outgoing{{Message: m}})
+		_, err := a.engine.Send(a.Context(), shardtest.QueueARN(name), []queues.SendEntry{{Message: m}})
 		a.must(err)
 	}
 }

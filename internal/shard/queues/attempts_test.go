@@ -28,7 +28,7 @@ func TestRepeatedReceiveFails(t *testing.T) {
 		}
 		m := shardtest.NewMessage(1, "x")
 		m.Group, m.Dedup = "g", "d"
-		if _, err := e.Send(ctx, q, []queues.Outgoing{{Message: m}}); err != nil {
+		if _, err := e.Send(ctx, q, []queues.SendEntry{{Message: m}}); err != nil {
 			t.Fatal(err)
 		}
 		return e, func(admit func() error) (string, error) {

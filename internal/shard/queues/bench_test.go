@@ -40,7 +40,7 @@ func BenchmarkCycle(b *testing.B) {
 			n := 0
 			body := strings.Repeat("x", 256)
 			send := func() {
-				msgs := make([]queues.Outgoing, 10)
+				msgs := make([]queues.SendEntry, 10)
 				for i := range msgs {
 					n++
 					m := shardtest.NewMessage(n, body)
@@ -50,7 +50,7 @@ func BenchmarkCycle(b *testing.B) {
 					if kind == "fifo" {
 						m.Dedup = fmt.Sprint(n)
 					}
-					msgs[i] = queues.Outgoing{Message: m}
+					msgs[i] = queues.SendEntry{Message: m}
 				}
 				if _, err := e.Send(ctx, q, msgs); err != nil {
 					b.Fatal(err)

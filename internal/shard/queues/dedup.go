@@ -53,7 +53,7 @@ type arriving struct {
 
 // originals finds the messages that were accepted before, and puts their results into found.
 // It may flush the journal, so it must precede the command's first change.
-func (sh *Shard) originals(qs *Queue, now int64, msgs []Outgoing, found []SendResult) (a arriving) {
+func (sh *Shard) originals(qs *Queue, now int64, msgs []SendEntry, found []SendResult) (a arriving) {
 	if !qs.ARN.FIFO() {
 		return a
 	}

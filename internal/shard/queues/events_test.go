@@ -52,7 +52,7 @@ func TestQueueEvents(t *testing.T) {
 	for i, id := range []string{"a", "b", "a"} {
 		m := shardtest.NewMessage(i, "body")
 		m.Group, m.Dedup = id, id
-		_, err := e.Send(ctx, q, []queues.Outgoing{{Message: m}})
+		_, err := e.Send(ctx, q, []queues.SendEntry{{Message: m}})
 		must(err)
 	}
 	r, err := e.Receive(ctx, queues.ReceiveRequest{Queue: q, Max: 10, Visibility: time.Second})
@@ -109,11 +109,11 @@ func TestOneEventOfARequest(t *testing.T) {
 	}
 	send := func(bodies ...string) {
 		t.Helper()
-		var all []queues.Outgoing
+		var all []queues.SendEntry
 		for i, body := range bodies {
 			m := shardtest.NewMessage(i, body)
 			m.Group, m.Dedup = "g", body
-			all = append(all, queues.Outgoing{Message: m})
+			all = append(all, queues.SendEntry{Message: m})
 		}
 		if _, err := e.Send(ctx, q, all); err != nil {
 			t.Fatal(err)

@@ -57,12 +57,12 @@ func TestLockedGroup(t *testing.T) {
 	send := func(group string, count int) {
 		t.Helper()
 		for count > 0 {
-			msgs := make([]queues.Outgoing, min(count, 100))
+			msgs := make([]queues.SendEntry, min(count, 100))
 			for i := range msgs {
 				n++
 				m := shardtest.NewMessage(n, fmt.Sprint(n))
 				m.Group = group
-				msgs[i] = queues.Outgoing{Message: m}
+				msgs[i] = queues.SendEntry{Message: m}
 			}
 			if _, err := e.Send(ctx, q, msgs); err != nil {
 				t.Fatal(err)
@@ -137,12 +137,12 @@ func TestBatchOfManyGroups(t *testing.T) {
 	n := 0
 	for i := range batches {
 		groups := [...]int{0, 1, 2, 3, 4, 0, 1, 2, 3}
-		msgs := make([]queues.Outgoing, len(groups))
+		msgs := make([]queues.SendEntry, len(groups))
 		for j, group := range groups {
 			n++
 			m := shardtest.NewMessage(n, fmt.Sprint(n))
 			m.Group, m.Dedup = fmt.Sprintf("%d of %d", group, i), fmt.Sprint(n)
-			msgs[j] = queues.Outgoing{Message: m, Delay: -1}
+			msgs[j] = queues.SendEntry{Message: m, Delay: -1}
 		}
 		if _, err := e.Send(ctx, q, msgs); err != nil {
 			t.Fatal(err)

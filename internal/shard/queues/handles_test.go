@@ -26,7 +26,7 @@ func TestHandleOfAnotherQueue(t *testing.T) {
 	}
 	receive := func() string {
 		t.Helper()
-		if _, err := e.Send(ctx, shardtest.QueueARN("mine"), []queues.Outgoing{{Message: shardtest.NewMessage(1, "x")}}); err != nil {
+		if _, err := e.Send(ctx, shardtest.QueueARN("mine"), []queues.SendEntry{{Message: shardtest.NewMessage(1, "x")}}); err != nil {
 			t.Fatal(err)
 		}
 		got, err := e.Receive(ctx, queues.ReceiveRequest{Queue: shardtest.QueueARN("mine"), Max: 1, Visibility: 1e12})

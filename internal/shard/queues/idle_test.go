@@ -30,7 +30,7 @@ func TestEmptyQueuesRest(t *testing.T) {
 	}
 	use := func(i int, want uint64) {
 		t.Helper()
-		sent, err := e.Send(ctx, names[i], []queues.Outgoing{{Message: shardtest.NewMessage(i, "x")}})
+		sent, err := e.Send(ctx, names[i], []queues.SendEntry{{Message: shardtest.NewMessage(i, "x")}})
 		if err != nil || sent[0].Sequence != want {
 			t.Fatalf("%+v, %v; want sequence %d", sent, err, want)
 		}

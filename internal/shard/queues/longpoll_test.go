@@ -69,9 +69,9 @@ func (p poll) wait(ctx context.Context, limit int, wait, visibility time.Duratio
 
 func (p poll) send(delay time.Duration, bodies ...string) {
 	p.t.Helper()
-	var msgs []queues.Outgoing
+	var msgs []queues.SendEntry
 	for _, body := range bodies {
-		msgs = append(msgs, queues.Outgoing{Message: shardtest.NewMessage(1, body), Delay: delay})
+		msgs = append(msgs, queues.SendEntry{Message: shardtest.NewMessage(1, body), Delay: delay})
 	}
 	if _, err := p.Send(context.Background(), shardtest.QueueARN("q"), msgs); err != nil {
 		p.t.Fatal(err)
@@ -223,7 +223,7 @@ func TestLongPollTellsWhetherItWaits(t *testing.T) {
 		}
 		poll(t.Context())
 		expect("an empty queue", true)
-		if _, err := p.Send(t.Context(), shardtest.QueueARN("q"), []queues.Outgoing{{Message: shardtest.NewMessage(1, "a")}}); err != nil {
+		if _, err := p.Send(t.Context(), shardtest.QueueARN("q"), []queues.SendEntry{{Message: shardtest.NewMessage(1, "a")}}); err != nil {
 			t.Fatal(err)
 		}
 		expect("sent", false)

@@ -18,7 +18,7 @@ import (
 // returns a result for each, also for duplicates, which add nothing. Errors:
 // QueueDoesNotExist; InsufficientStorage; Throttled if the account's storage quota is used
 // up; those of injected faults; ctx's.
-func (q *Queues) Send(ctx context.Context, a arn.ARN, msgs []Outgoing) ([]SendResult, error) {
+func (q *Queues) Send(ctx context.Context, a arn.ARN, msgs []SendEntry) ([]SendResult, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -42,7 +42,7 @@ func (q *Queues) Send(ctx context.Context, a arn.ARN, msgs []Outgoing) ([]SendRe
 	return results, err
 }
 
-func (sh *Shard) send(a arn.ARN, msgs []Outgoing) ([]SendResult, error) {
+func (sh *Shard) send(a arn.ARN, msgs []SendEntry) ([]SendResult, error) {
 	qs, err := sh.Lookup(a)
 	if err != nil {
 		return nil, err
@@ -52,7 +52,7 @@ func (sh *Shard) send(a arn.ARN, msgs []Outgoing) ([]SendResult, error) {
 	arriving := sh.originals(qs, now, msgs, results)
 	duplicates := 0
 	sh.sizes = sh.sizes[:0]
-	for i, out := range msgs {
+	for i, entry := range msgs {
 		if !results[i].Duplicate {
 			results[i] = arriving.earlier(i, results)
 		}
@@ -60,17 +60,17 @@ func (sh *Shard) send(a arn.ARN, msgs []Outgoing) ([]SendResult, error) {
 			duplicates++
 			continue
 		}
-		out.Message.Sent = now
-		delay := out.Delay
+		entry.Message.Sent = now
+		delay := entry.Delay
 		if delay < 0 {
 			delay = qs.Machine.Config().Delay
 		}
-		results[i].ID = out.Message.ID
+		results[i].ID = entry.Message.ID
 		results[i].Sequence = sh.Accept(qs, now, queue.Arrival{
-			Message: out.Message, Sent: now, Due: now + delay.Milliseconds(), Lane: layout.GroupLane(out.Message.Group),
+			Message: entry.Message, Sent: now, Due: now + delay.Milliseconds(), Lane: layout.GroupLane(entry.Message.Group),
 		})
 		arriving.remember(sh, qs, now, i, results[i])
-		sh.sizes = append(sh.sizes, out.Message.Size())
+		sh.sizes = append(sh.sizes, entry.Message.Size())
 	}
 	for i := range results {
 		results[i].Origin = qs.Record.Origin

@@ -122,7 +122,7 @@ func TestParkedQueues(t *testing.T) {
 			if err := w.CreateQueue(ctx, queues.QueueSpec{ARN: a, Attributes: map[string]string{attribute.VisibilityTimeout: "1"}}); !errors.Is(err, queues.ErrNameTaken) {
 				t.Fatal(err)
 			}
-			sent, err := w.Send(ctx, a, []queues.Outgoing{{Message: shardtest.NewMessage(i, "x")}})
+			sent, err := w.Send(ctx, a, []queues.SendEntry{{Message: shardtest.NewMessage(i, "x")}})
 			if sequences[i]++; err != nil || sent[0].Sequence != sequences[i] {
 				t.Fatalf("%+v, %v; want sequence %d", sent, err, sequences[i])
 			}
@@ -181,7 +181,7 @@ func TestInUseIsNotPutAway(t *testing.T) {
 		}
 		send := func(a arn.ARN) {
 			t.Helper()
-			if _, err := w.Send(ctx, a, []queues.Outgoing{{Message: shardtest.NewMessage(1, "x")}}); err != nil {
+			if _, err := w.Send(ctx, a, []queues.SendEntry{{Message: shardtest.NewMessage(1, "x")}}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -258,7 +258,7 @@ func TestFoundBeforeItWasParked(t *testing.T) {
 		}
 		sh.Touch(before) // a late command: writes nothing of it
 	})
-	if _, err := w.Send(ctx, a, []queues.Outgoing{{Message: shardtest.NewMessage(1, "x")}}); err != nil {
+	if _, err := w.Send(ctx, a, []queues.SendEntry{{Message: shardtest.NewMessage(1, "x")}}); err != nil {
 		t.Fatal(err)
 	}
 	sh.View(func() { sh.Touch(before) })

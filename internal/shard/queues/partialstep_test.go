@@ -51,7 +51,7 @@ func TestPartialStepsHaveCounters(t *testing.T) {
 		t.Helper()
 		m := shardtest.NewMessage(n, "x")
 		m.Group, m.Dedup = "g", m.ID.String()
-		if _, err := e.Send(ctx, q, []queues.Outgoing{{Message: m}}); err != nil {
+		if _, err := e.Send(ctx, q, []queues.SendEntry{{Message: m}}); err != nil {
 			t.Fatal(err)
 		}
 		got, err := e.Receive(ctx, queues.ReceiveRequest{Queue: q, Max: 1, Visibility: 30 * time.Second})

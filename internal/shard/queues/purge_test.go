@@ -34,9 +34,9 @@ func TestPurgeCostsTheSame(t *testing.T) {
 				t.Fatal(err)
 			}
 			for i := range n / 10 {
-				var msgs []queues.Outgoing
+				var msgs []queues.SendEntry
 				for j := range 10 {
-					msgs = append(msgs, queues.Outgoing{Message: shardtest.NewMessage(10*i+j, "x"), Delay: time.Duration(j%2) * time.Minute})
+					msgs = append(msgs, queues.SendEntry{Message: shardtest.NewMessage(10*i+j, "x"), Delay: time.Duration(j%2) * time.Minute})
 				}
 				if _, err := e.Send(ctx, shardtest.QueueARN("q"), msgs); err != nil {
 					t.Fatal(err)
@@ -128,7 +128,7 @@ func TestHandlesOfPurgedMessages(t *testing.T) {
 	}
 	held := func() string {
 		t.Helper()
-		if _, err := e.Send(ctx, shardtest.QueueARN("q"), []queues.Outgoing{{Message: shardtest.NewMessage(1, "x")}}); err != nil {
+		if _, err := e.Send(ctx, shardtest.QueueARN("q"), []queues.SendEntry{{Message: shardtest.NewMessage(1, "x")}}); err != nil {
 			t.Fatal(err)
 		}
 		got, err := e.Receive(ctx, queues.ReceiveRequest{Queue: shardtest.QueueARN("q"), Max: 1, Visibility: time.Hour})

@@ -110,7 +110,7 @@ func sendBody(t *testing.T, e *shard.Engine, q arn.ARN, id int, body []byte) {
 	if q.FIFO() {
 		m.Group, m.Dedup = "g", string(body[:1])
 	}
-	if _, err := e.Send(t.Context(), q, []queues.Outgoing{{Message: m}}); err != nil {
+	if _, err := e.Send(t.Context(), q, []queues.SendEntry{{Message: m}}); err != nil {
 		t.Fatal(err)
 	}
 }

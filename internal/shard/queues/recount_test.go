@@ -24,11 +24,11 @@ func TestRecountOfLargeQueue(t *testing.T) {
 		a.create("q.fifo", map[string]string{"FifoQueue": "true"})
 		q := shardtest.QueueARN("q.fifo")
 		for i := 0; i < messages; {
-			var all []queues.Outgoing
+			var all []queues.SendEntry
 			for ; len(all) < 100; i++ {
 				m := shardtest.NewMessage(i, "x")
 				m.Group, m.Dedup = fmt.Sprint(i%100), fmt.Sprint(i)
-				all = append(all, queues.Outgoing{Message: m})
+				all = append(all, queues.SendEntry{Message: m})
 			}
 			_, err := a.engine.Send(t.Context(), q, all)
 			a.must(err)

@@ -80,7 +80,7 @@ func TestRefusedKeyBlocksNobody(t *testing.T) {
 				if err := e.Encrypt(q, queue.Config{}, nil, q, m); err != nil {
 					t.Fatal(err)
 				}
-				if _, err := e.Send(ctx, q, []queues.Outgoing{{Message: m}}); err != nil {
+				if _, err := e.Send(ctx, q, []queues.SendEntry{{Message: m}}); err != nil {
 					t.Fatal(err)
 				}
 			}

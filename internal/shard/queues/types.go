@@ -30,8 +30,8 @@ type SendResult struct {
 	Duplicate bool
 }
 
-// Outgoing is a message to be accepted by a queue.
-type Outgoing struct {
+// SendEntry is a message to be accepted by a queue.
+type SendEntry struct {
 	Message *message.Message // Sent is filled in by the shard, the rest by the caller; sealed
 	// Delay hides the message at first. Negative means the queue's own delay.
 	Delay time.Duration

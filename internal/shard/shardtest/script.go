@@ -148,10 +148,10 @@ func (s *Script) Step() {
 	q := QueueARN(s.Queues[s.rand.IntN(len(s.Queues))])
 	switch n := s.rand.IntN(100); {
 	case n < 30:
-		msgs := make([]queues.Outgoing, 1+s.rand.IntN(5))
+		msgs := make([]queues.SendEntry, 1+s.rand.IntN(5))
 		for i := range msgs {
 			s.ids++
-			msgs[i] = queues.Outgoing{Message: NewMessage(s.ids, fmt.Sprintf("sent %d", s.ids)), Delay: -1}
+			msgs[i] = queues.SendEntry{Message: NewMessage(s.ids, fmt.Sprintf("sent %d", s.ids)), Delay: -1}
 			if q.FIFO() {
 				msgs[i].Message.Group, msgs[i].Message.Dedup = fmt.Sprint(s.rand.IntN(3)), fmt.Sprint(s.ids-s.rand.IntN(2))
 			} else if s.rand.IntN(4) == 0 {

@@ -31,7 +31,7 @@ func TestDeadLetterQueueOutOfReach(t *testing.T) {
 	must(e.CreateQueue(ctx, queues.QueueSpec{ARN: shardtest.QueueARN("work"), Attributes: map[string]string{
 		"RedrivePolicy": `{"deadLetterTargetArn":"` + shardtest.QueueARN("dlq").String() + `","maxReceiveCount":2}`,
 	}}))
-	_, err := e.Send(ctx, shardtest.QueueARN("work"), []queues.Outgoing{{Message: shardtest.NewMessage(1, "x")}})
+	_, err := e.Send(ctx, shardtest.QueueARN("work"), []queues.SendEntry{{Message: shardtest.NewMessage(1, "x")}})
 	must(err)
 	must(e.SetFault(shardtest.QueueARN("dlq"), "unavailable"))
 	received := 0

@@ -43,7 +43,7 @@ func died(t *testing.T, e *shard.Engine, n int) {
 		"RedrivePolicy": fmt.Sprintf(`{"deadLetterTargetArn":"%s","maxReceiveCount":1}`, shardtest.QueueARN("dead")),
 	}}))
 	for i := range n {
-		_, err := e.Send(ctx, shardtest.QueueARN("q"), []queues.Outgoing{{Message: shardtest.NewMessage(i, fmt.Sprint("m", i))}})
+		_, err := e.Send(ctx, shardtest.QueueARN("q"), []queues.SendEntry{{Message: shardtest.NewMessage(i, fmt.Sprint("m", i))}})
 		must(err)
 	}
 	for range 2 * (n/10 + 1) {

@@ -54,7 +54,7 @@ func TestListQueues(t *testing.T) {
 	}
 	for i := range 3 {
 		for range i + 1 {
-			if _, err := c.Engine.Send(t.Context(), shardtest.QueueARN(fmt.Sprintf("orders-%d", i)), []queues.Outgoing{{Message: shardtest.NewMessage(i, "x")}}); err != nil {
+			if _, err := c.Engine.Send(t.Context(), shardtest.QueueARN(fmt.Sprintf("orders-%d", i)), []queues.SendEntry{{Message: shardtest.NewMessage(i, "x")}}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -27,7 +27,7 @@ func TestQueueMadeAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i := range 3 {
-			if _, err := n.Send(ctx, work, []queues.Outgoing{{Message: shardtest.NewMessage(i, "order")}}); err != nil {
+			if _, err := n.Send(ctx, work, []queues.SendEntry{{Message: shardtest.NewMessage(i, "order")}}); err != nil {
 				t.Fatal(err)
 			}
 		}

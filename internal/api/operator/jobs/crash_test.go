@@ -82,9 +82,9 @@ func TestCrash(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			var batch []queues.Outgoing
+			var batch []queues.SendEntry
 			for i := range messages {
-				if batch = append(batch, queues.Outgoing{Message: shardtest.NewMessage(i, fmt.Sprint("order ", i%2))}); len(batch) < 10 {
+				if batch = append(batch, queues.SendEntry{Message: shardtest.NewMessage(i, fmt.Sprint("order ", i%2))}); len(batch) < 10 {
 					continue
 				}
 				_, err := n.Send(context.Background(), shardtest.QueueARN("dead"), batch)

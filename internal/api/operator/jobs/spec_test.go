@@ -38,7 +38,7 @@ func asked(t *testing.T, messages int) (*node, *jobs.Jobs) {
 		}
 	}
 	for i := range messages {
-		if _, err := n.Send(t.Context(), shardtest.QueueARN("std"), []queues.Outgoing{{Message: shardtest.NewMessage(i, fmt.Sprint("order ", i%2))}}); err != nil {
+		if _, err := n.Send(t.Context(), shardtest.QueueARN("std"), []queues.SendEntry{{Message: shardtest.NewMessage(i, fmt.Sprint("order ", i%2))}}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -41,7 +41,7 @@ func (m *Messages) queue(t *testing.T, name string, attributes map[string]string
 
 func (m *Messages) send(t *testing.T, name string, id int, body string) {
 	t.Helper()
-	if _, err := m.Engine.Send(t.Context(), shardtest.QueueARN(name), []queues.Outgoing{{Message: shardtest.NewMessage(id, body)}}); err != nil {
+	if _, err := m.Engine.Send(t.Context(), shardtest.QueueARN(name), []queues.SendEntry{{Message: shardtest.NewMessage(id, body)}}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -159,7 +159,7 @@ func TestState(t *testing.T) {
 	for i := range 3 {
 		one := shardtest.NewMessage(i, fmt.Sprint(i))
 		one.Group = "g"
-		if _, err := m.Engine.Send(t.Context(), shardtest.QueueARN("row.fifo"), []queues.Outgoing{{Message: one}}); err != nil {
+		if _, err := m.Engine.Send(t.Context(), shardtest.QueueARN("row.fifo"), []queues.SendEntry{{Message: one}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -237,7 +237,7 @@ func TestDeadLetters(t *testing.T) {
 		one := shardtest.NewMessage(i, "x")
 		one.Attributes = []message.Attribute{attribute("ErrorCode", "200"), attribute("ErrorMessage", cause), attribute("RequestID", "r")}
 		one.Seal()
-		if _, err := m.Engine.Send(t.Context(), shardtest.QueueARN("dead"), []queues.Outgoing{{Message: one}}); err != nil {
+		if _, err := m.Engine.Send(t.Context(), shardtest.QueueARN("dead"), []queues.SendEntry{{Message: one}}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -49,9 +49,9 @@ var nobody = newService(Service{errors: with(map[fault.Kind]errorShape{})}, nil)
 // nobody11 is nobody in JSON 1.1, which has no header with Query's codes.
 var nobody11 = newService(Service{json11: true, errors: nobody.errors}, nil)
 
-// addressAbsent reports whether a request is for a service that Godwit does not have, and sets
+// detectAbsent reports whether a request is for a service that Godwit does not have, and sets
 // its protocol.
-func (x *exchange) addressAbsent(scope sigv4.Scope) bool {
+func (x *exchange) detectAbsent(scope sigv4.Scope) bool {
 	h, r := x.handler, x.r
 	target, named := targetOf(r)
 	prefix, _, isCBOR := cborPath(r.URL.Path)

@@ -21,9 +21,9 @@ const (
 	protocolCBOR  = "cbor"
 )
 
-// address finds the caller, the service and the protocol, as far as the request's head names
+// detect finds the caller, the service and the protocol, as far as the request's head names
 // them.
-func (x *exchange) address() {
+func (x *exchange) detect() {
 	h, r := x.handler, x.r
 	scope, signed := sigv4.FromRequest(r)
 	region := scope.Region
@@ -42,31 +42,31 @@ func (x *exchange) address() {
 	}
 	x.call.Host = h.base.of(r)
 
-	if x.addressTarget() || x.addressAbsent(scope) || x.addressREST(scope.Service) {
+	if x.detectTarget() || x.detectAbsent(scope) || x.detectREST(scope.Service) {
 		return
 	}
 	x.call.Protocol = protocolQuery
 	if prefix, name, ok := cborPath(r.URL.Path); ok && h.byTarget[prefix] != nil {
 		x.call.Protocol = protocolCBOR
-		x.serve(h.byTarget[prefix])
-		x.operate(name)
+		x.setService(h.byTarget[prefix])
+		x.setOperation(name)
 		return
 	}
 	if target := r.Header["X-Amz-Target"]; len(target) > 0 {
 		x.call.Protocol = protocolJSON
-		if x.operateTarget(target[0]) {
+		if x.setTarget(target[0]) {
 			return
 		}
 	} else {
 		x.asJSON = strings.Contains(r.Header.Get("Accept"), "application/json")
 	}
 	if s := h.byName[scope.Service]; s != nil {
-		x.serve(s)
+		x.setService(s)
 		return
 	}
 	hostService, _ := api.HostParts(r.Host)
 	if s := h.byName[hostService]; s != nil {
-		x.serve(s)
+		x.setService(s)
 		return
 	}
 	x.service = h.Services[0] // for its errors, until the service is known
@@ -91,23 +91,24 @@ func (b *base) of(r *http.Request) string {
 	return u.plain
 }
 
-// addressTarget is address for most requests: JSON at the root, for a known service.
-func (x *exchange) addressTarget() bool {
+// detectTarget is detect for most requests: JSON at the root, for a known service.
+func (x *exchange) detectTarget() bool {
 	target := x.r.Header["X-Amz-Target"]
-	if len(target) == 0 || x.r.URL.Path != "/" || !x.operateTarget(target[0]) {
+	if len(target) == 0 || x.r.URL.Path != "/" || !x.setTarget(target[0]) {
 		return false
 	}
 	x.call.Protocol = protocolJSON
 	return true
 }
 
-// operateTarget finds the operation that a header X-Amz-Target names, if its service is known.
-func (x *exchange) operateTarget(target string) bool {
+// setTarget sets the service and the operation that a header X-Amz-Target names; false if there
+// is no such service.
+func (x *exchange) setTarget(target string) bool {
 	prefix, name, _ := strings.Cut(target, ".")
 	s := x.handler.byTarget[prefix]
 	if s != nil {
-		x.serve(s)
-		x.operate(name)
+		x.setService(s)
+		x.setOperation(name)
 	}
 	return s != nil
 }
@@ -121,15 +122,15 @@ func cborPath(path string) (prefix, name string, ok bool) {
 	return strings.Cut(rest, "/operation/")
 }
 
-// serve sets the service.
-func (x *exchange) serve(s *Service) {
+// setService sets the service.
+func (x *exchange) setService(s *Service) {
 	x.service = s
 	x.call.Service = s.Name
 	x.call.Describe = s.describe
 }
 
-// operate sets the operation, if the service has it.
-func (x *exchange) operate(name string) {
+// setOperation sets the operation, if the service has it.
+func (x *exchange) setOperation(name string) {
 	if x.op = x.service.operations[name]; x.op != nil {
 		x.call.Operation = name
 	} else {
@@ -141,12 +142,12 @@ func (x *exchange) operate(name string) {
 var errNothingAsked = errors.New("the request has no action")
 
 // route finds the operation of a Query request. Its service is that of the version, else that of
-// the credential scope or host, which address has found, else the first one with the action.
+// the credential scope or host, which detect has found, else the first one with the action.
 func (x *exchange) route(form awsquery.Form) error {
 	h := x.handler
 	action := form.Get("Action")
 	if s := h.byVersion[form.Get("Version")]; s != nil {
-		x.serve(s)
+		x.setService(s)
 	}
 	if action == "" && x.r.Method == http.MethodGet && x.service.pathMember != "" && isQueuePath(x.r.URL.Path) {
 		return errNothingAsked
@@ -157,13 +158,13 @@ func (x *exchange) route(form awsquery.Form) error {
 	if x.call.Service == "" {
 		for _, s := range h.Services {
 			if s.operations[action] != nil && s.Version != "" {
-				x.serve(s)
+				x.setService(s)
 				break
 			}
 		}
 	}
 	if x.service.Version != "" {
-		x.operate(action)
+		x.setOperation(action)
 	}
 	switch {
 	case x.op == nil && x.call.Service != "":

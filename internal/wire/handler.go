@@ -96,7 +96,7 @@ type Handler struct {
 	rest      []*Service
 	callers   unverified
 	base      base
-	strange   Observer      // of requests whose service is not known; nil: none
+	unknown   Observer      // of requests whose service is not known; nil: none
 	large     chan struct{} // holds a token for each large body that is being processed
 }
 
@@ -124,11 +124,11 @@ func NewHandler(options Options) *Handler {
 		large:     make(chan struct{}, maxLarge),
 	}
 	if options.Observe != nil {
-		h.strange = options.Observe("", "")
+		h.unknown = options.Observe("", "")
 	}
 	for _, s := range options.Services {
 		if options.Observe != nil {
-			s.watch(options.Observe)
+			s.setObservers(options.Observe)
 		}
 		h.byName[s.Name] = s
 		if s.rest {
@@ -243,7 +243,7 @@ func (x *exchange) identify() {
 	if x.handler.Clock != clock.System {
 		x.call.Time = x.handler.Clock.Now()
 	}
-	x.address()
+	x.detect()
 }
 
 // read finds the operation and decodes its input.
@@ -439,6 +439,6 @@ func (x *exchange) observer() Observer {
 	case x.call.Service != "":
 		return x.service.observer
 	default:
-		return x.handler.strange
+		return x.handler.unknown
 	}
 }

@@ -33,9 +33,9 @@ func isRESTPath(path string) bool {
 	return true
 }
 
-// addressREST finds the service and the operation of a request to a path of a
+// detectREST finds the service and the operation of a request to a path of a
 // REST service; false if no service has such paths.
-func (x *exchange) addressREST(service string) bool {
+func (x *exchange) detectREST(service string) bool {
 	if len(x.handler.rest) == 0 || !isRESTPath(x.r.URL.Path) {
 		return false
 	}
@@ -43,15 +43,15 @@ func (x *exchange) addressREST(service string) bool {
 	x.call.Extend = x.extend
 	for _, s := range x.handler.rest {
 		if op, places, ok := s.routes.Find(x.r.Method, x.r.URL.EscapedPath()); ok {
-			x.serve(s)
-			x.operate(op.Name)
+			x.setService(s)
+			x.setOperation(op.Name)
 			x.places = places
 			return true
 		}
 	}
-	x.serve(x.handler.rest[0])
+	x.setService(x.handler.rest[0])
 	if s := x.handler.byName[service]; s != nil && s.rest {
-		x.serve(s)
+		x.setService(s)
 	}
 	return true
 }

@@ -21,25 +21,27 @@ type Service struct {
 	Version      string // of the Query API; empty if the service does not speak it
 	Namespace    string // of its XML
 
-	// declaration: XML answers begin with <?xml …?>, and errors have <Detail/>.
-	declaration bool
+	declaration bool // XML answers begin with <?xml …?>, and errors have <Detail/>
+	json11      bool // JSON 1.1, which has no header with Query's codes
+	queryMode   bool // the header with Query's codes is sent on request only
+
+	rest   bool // requests are recognised by their methods and paths: routes
+	routes restjson.Routes[*operation]
 	// pathMember is the input member that a request's path stands for when it
 	// is not the root; empty if there is none.
 	pathMember string
-	badMethod  fault.Kind                    // refuses an HTTP method that the protocol does not have
-	missing    func(members []string) string // the text for required members that are absent
-	// rest: requests are recognised by their methods and paths.
-	rest       bool
-	routes     restjson.Routes[*operation]
-	absent     fault.Kind // and its kind
-	json11     bool       // JSON 1.1, which has no header with Query's codes
-	queryMode  bool       // the header with Query's codes is sent on request only
-	errors     map[fault.Kind]errorShape
+
+	badMethod   fault.Kind // refuses an HTTP method that the protocol does not have
+	missingKind fault.Kind // refuses a request without all required members, with the text
+	missingText func(members []string) string
+	errors      map[fault.Kind]errorShape
+	describe    func(err error) (code, text string, sender bool) // for api.Call
+
 	operations map[string]*operation
-	describe   func(err error) (code, text string, sender bool) // for api.Call
-	observer   Observer                                         // of requests whose operation is not known
+	observer   Observer // of requests whose operation is not known
 }
 
+// operation is an operation with what its answers need of its name.
 type operation struct {
 	api.Operation
 	input      *shape.Type
@@ -62,8 +64,8 @@ func SQS(operations ...api.Operation) *Service {
 		declaration:  true,
 		pathMember:   "QueueUrl",
 		badMethod:    fault.UnsupportedOperation,
-		absent:       fault.MissingParameter,
-		missing: func(members []string) string { // one is enough
+		missingKind:  fault.MissingParameter,
+		missingText: func(members []string) string { // one is enough
 			return "The request must contain the parameter " + members[0] + "."
 		},
 		errors: sqsErrors,
@@ -73,13 +75,13 @@ func SQS(operations ...api.Operation) *Service {
 // SNS is Amazon SNS, which answers Query.
 func SNS(operations ...api.Operation) *Service {
 	return newService(Service{
-		Name:      "sns",
-		Version:   "2010-03-31",
-		Namespace: "http://sns.amazonaws.com/doc/2010-03-31/",
-		badMethod: fault.InvalidAction,
-		absent:    fault.MissingParameter,
-		missing:   mustNotBeNull,
-		errors:    snsErrors,
+		Name:        "sns",
+		Version:     "2010-03-31",
+		Namespace:   "http://sns.amazonaws.com/doc/2010-03-31/",
+		badMethod:   fault.InvalidAction,
+		missingKind: fault.MissingParameter,
+		missingText: mustNotBeNull,
+		errors:      snsErrors,
 	}, operations)
 }
 
@@ -91,8 +93,8 @@ func CloudWatch(operations ...api.Operation) *Service {
 		Version:      "2010-08-01",
 		Namespace:    "http://monitoring.amazonaws.com/doc/2010-08-01/",
 		badMethod:    fault.InvalidAction,
-		absent:       fault.ValidationFailed,
-		missing:      mustNotBeNull,
+		missingKind:  fault.ValidationFailed,
+		missingText:  mustNotBeNull,
 		queryMode:    true,
 		errors:       cloudwatchErrors,
 	}, operations)
@@ -104,8 +106,8 @@ func Logs(operations ...api.Operation) *Service {
 		Name:         "logs",
 		TargetPrefix: "Logs_20140328",
 		badMethod:    fault.InvalidAction,
-		absent:       fault.MissingParameter,
-		missing:      mustNotBeNull,
+		missingKind:  fault.MissingParameter,
+		missingText:  mustNotBeNull,
 		json11:       true,
 		errors:       logsErrors,
 	}, operations)
@@ -117,8 +119,8 @@ func KMS(operations ...api.Operation) *Service {
 		Name:         "kms",
 		TargetPrefix: "TrentService",
 		badMethod:    fault.InvalidAction,
-		absent:       fault.ValidationFailed,
-		missing:      mustNotBeNull,
+		missingKind:  fault.ValidationFailed,
+		missingText:  mustNotBeNull,
 		json11:       true,
 		errors:       kmsErrors,
 	}, operations)
@@ -127,13 +129,13 @@ func KMS(operations ...api.Operation) *Service {
 // CloudFormation is AWS CloudFormation, which answers Query.
 func CloudFormation(operations ...api.Operation) *Service {
 	return newService(Service{
-		Name:      "cloudformation",
-		Version:   "2010-05-15",
-		Namespace: "http://cloudformation.amazonaws.com/doc/2010-05-15/",
-		badMethod: fault.InvalidAction,
-		absent:    fault.ValidationFailed,
-		missing:   mustNotBeNull,
-		errors:    cloudformationErrors,
+		Name:        "cloudformation",
+		Version:     "2010-05-15",
+		Namespace:   "http://cloudformation.amazonaws.com/doc/2010-05-15/",
+		badMethod:   fault.InvalidAction,
+		missingKind: fault.ValidationFailed,
+		missingText: mustNotBeNull,
+		errors:      cloudformationErrors,
 	}, operations)
 }
 
@@ -143,8 +145,8 @@ func Firehose(operations ...api.Operation) *Service {
 		Name:         "firehose",
 		TargetPrefix: "Firehose_20150804",
 		badMethod:    fault.InvalidAction,
-		absent:       fault.ValidationFailed,
-		missing:      mustNotBeNull,
+		missingKind:  fault.ValidationFailed,
+		missingText:  mustNotBeNull,
 		json11:       true,
 		errors:       firehoseErrors,
 	}, operations)
@@ -166,38 +168,38 @@ func mustNotBeNull(members []string) string {
 // Lambda is AWS Lambda, which answers REST-JSON.
 func Lambda(operations ...api.Operation) *Service {
 	return newService(Service{
-		Name:      "lambda",
-		badMethod: fault.InvalidAction,
-		absent:    fault.ValidationFailed,
-		missing:   mustNotBeNull,
-		rest:      true,
-		errors:    lambdaErrors,
+		Name:        "lambda",
+		badMethod:   fault.InvalidAction,
+		missingKind: fault.ValidationFailed,
+		missingText: mustNotBeNull,
+		rest:        true,
+		errors:      lambdaErrors,
 	}, operations)
 }
 
 // IAM is AWS Identity and Access Management, which answers Query.
 func IAM(operations ...api.Operation) *Service {
 	return newService(Service{
-		Name:      "iam",
-		Version:   "2010-05-08",
-		Namespace: "https://iam.amazonaws.com/doc/2010-05-08/",
-		badMethod: fault.InvalidAction,
-		absent:    fault.ValidationFailed,
-		missing:   mustNotBeNull,
-		errors:    iamErrors,
+		Name:        "iam",
+		Version:     "2010-05-08",
+		Namespace:   "https://iam.amazonaws.com/doc/2010-05-08/",
+		badMethod:   fault.InvalidAction,
+		missingKind: fault.ValidationFailed,
+		missingText: mustNotBeNull,
+		errors:      iamErrors,
 	}, operations)
 }
 
 // STS is AWS Security Token Service, which answers Query.
 func STS(operations ...api.Operation) *Service {
 	return newService(Service{
-		Name:      "sts",
-		Version:   "2011-06-15",
-		Namespace: "https://sts.amazonaws.com/doc/2011-06-15/",
-		badMethod: fault.InvalidAction,
-		absent:    fault.ValidationFailed,
-		missing:   mustNotBeNull,
-		errors:    stsErrors,
+		Name:        "sts",
+		Version:     "2011-06-15",
+		Namespace:   "https://sts.amazonaws.com/doc/2011-06-15/",
+		badMethod:   fault.InvalidAction,
+		missingKind: fault.ValidationFailed,
+		missingText: mustNotBeNull,
+		errors:      stsErrors,
 	}, operations)
 }
 
@@ -233,8 +235,8 @@ func newService(s Service, operations []api.Operation) *Service {
 	return &s
 }
 
-// watch makes the observers of the operations.
-func (s *Service) watch(observe func(service, operation string) Observer) {
+// setObservers makes the observers of the operations.
+func (s *Service) setObservers(observe func(service, operation string) Observer) {
 	s.observer = observe(s.Name, "")
 	for name, op := range s.operations {
 		op.observer = observe(s.Name, name)
@@ -249,7 +251,7 @@ func (s *Service) check(op *operation, in any) error {
 		}
 	}
 	if names := op.input.Missing(reflect.ValueOf(in).Elem()); len(names) > 0 {
-		return fault.New(s.absent, s.missing(names))
+		return fault.New(s.missingKind, s.missingText(names))
 	}
 	return nil
 }

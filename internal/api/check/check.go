@@ -1,7 +1,10 @@
-// Package check validates and cuts the pages of lists with markers, for several services.
+// Package check has the texts of constraints that several services validate, and cuts the pages
+// of lists with markers.
 package check
 
 import (
+	"strings"
+
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/fault"
 )
@@ -9,6 +12,16 @@ import (
 // Invalid is the error for a member that violates its shape's constraint.
 func Invalid(format string, args ...any) error {
 	return fault.Newf(fault.ValidationFailed, format, args...)
+}
+
+// Enum is the constraint that a member is one of these values, as AWS's refusals have it.
+func Enum(values ...string) string {
+	return "Member must satisfy enum value set: [" + strings.Join(values, ", ") + "]"
+}
+
+// Enums is the constraint that each item of a list is one of these values.
+func Enums(values ...string) string {
+	return "Member must satisfy constraint: [" + Enum(values...) + "]"
 }
 
 const defaultPage, maxPage = 100, 1000

@@ -11,6 +11,7 @@ import (
 
 	"godwit.dev/godwit/internal/alarm"
 	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/api/check"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/monitor/alarms"
 	"godwit.dev/godwit/internal/monitor/metrics"
@@ -57,8 +58,7 @@ func readRecords(n *int, otherwise int) (int, error) {
 // implemented. Empty types include all.
 func wantsMetricAlarms(types []string) (bool, error) {
 	if slices.ContainsFunc(types, func(t string) bool { return !slices.Contains(alarmTypes, t) }) {
-		return false, breaks("["+strings.Join(types, ", ")+"]", "alarmTypes",
-			fmt.Sprintf("Member must satisfy constraint: [Member must satisfy enum value set: [%s]]", strings.Join(alarmTypes, ", ")))
+		return false, breaks("["+strings.Join(types, ", ")+"]", "alarmTypes", check.Enums(alarmTypes...))
 	}
 	return len(types) == 0 || slices.Contains(types, "MetricAlarm"), nil
 }

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/api/check"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/monitor/metrics"
 )
@@ -89,7 +90,7 @@ func checkPositive(member string, value *int, limit int) error {
 }
 
 func notInEnum(value, member string, set []string) error {
-	return breaks(value, member, fmt.Sprintf("Member must satisfy enum value set: [%s]", strings.Join(set, ", ")))
+	return breaks(value, member, check.Enum(set...))
 }
 
 // shorten truncates text of a client for an error message.

@@ -17,6 +17,7 @@ import (
 	"sync"
 
 	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/api/check"
 	"godwit.dev/godwit/internal/fault"
 )
 
@@ -242,7 +243,7 @@ func (f *finder) text(at string, s *Shape, text string, shown *string) {
 		}
 	}
 	if len(s.Enum) > 0 && !slices.Contains(s.Enum, text) {
-		f.refuse(at, shown, "Member must satisfy enum value set: ["+strings.Join(s.Enum, ", ")+"]")
+		f.refuse(at, shown, check.Enum(s.Enum...))
 	}
 }
 
@@ -304,7 +305,7 @@ func (s *Shape) rules() (all []string) {
 		all = append(all, "Member must satisfy regular expression pattern: "+s.Pattern)
 	}
 	if len(s.Enum) > 0 {
-		all = append(all, "Member must satisfy enum value set: ["+strings.Join(s.Enum, ", ")+"]")
+		all = append(all, check.Enum(s.Enum...))
 	}
 	if s.Pattern != "" || len(s.Enum) > 0 {
 		all = append(all, "Member must not be null")

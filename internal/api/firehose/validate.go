@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/api/check"
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/deliverystream"
 	"godwit.dev/godwit/internal/fault"
@@ -91,7 +92,7 @@ func checkEnum(member string, value *string, all ...string) error {
 	if value == nil || slices.Contains(all, *value) {
 		return nil
 	}
-	return constraint(member, *value, "Member must satisfy enum value set: ["+strings.Join(all, ", ")+"]")
+	return constraint(member, *value, check.Enum(all...))
 }
 
 // within validates an optional number.

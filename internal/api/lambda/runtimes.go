@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"godwit.dev/godwit/internal/api/check"
 	"godwit.dev/godwit/internal/api/lambda/request"
 	"godwit.dev/godwit/internal/arn"
 )
@@ -49,8 +50,8 @@ func checkRuntime(runtime string) error {
 		return request.Invalid("The runtime parameter of %s is no longer supported for creating or updating AWS Lambda functions. "+
 			"We recommend you use a supported runtime while creating or updating functions.", runtime)
 	case !slices.Contains(runtimes, runtime):
-		return request.Invalid("Value %s at 'runtime' failed to satisfy constraint: Member must satisfy enum value set: [%s] or be a valid ARN",
-			request.Shorten(runtime), strings.Join(runtimes, ", "))
+		return request.Invalid("Value %s at 'runtime' failed to satisfy constraint: %s or be a valid ARN",
+			request.Shorten(runtime), check.Enum(runtimes...))
 	}
 	if !strings.HasPrefix(runtime, "provided") && !strings.HasPrefix(runtime, "nodejs") && !strings.HasPrefix(runtime, "python") {
 		return request.Invalid("The runtime %s is not supported by this version, which runs provided.al2, provided.al2023, and those of Node.js and Python.", runtime)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/api/check"
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/monitor/logs"
@@ -187,8 +188,8 @@ func (s *Service) putRetentionPolicy(_ context.Context, call *api.Call, in *PutR
 		return nil, err
 	}
 	if !slices.Contains(retentions, *in.RetentionInDays) {
-		all := strings.Trim(strings.Join(strings.Fields(fmt.Sprint(retentions)), ", "), "[]")
-		return nil, constraint("retentionInDays", *in.RetentionInDays, "Member must satisfy enum value set: ["+all+"]")
+		all := strings.Fields(strings.Trim(fmt.Sprint(retentions), "[]"))
+		return nil, constraint("retentionInDays", *in.RetentionInDays, check.Enum(all...))
 	}
 	return nil, s.store.Retain(a, *in.RetentionInDays)
 }

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/api/check"
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/fault"
 )
@@ -178,7 +179,7 @@ func oneOf(member string, value *string, allowed ...string) error {
 	if value == nil || slices.Contains(allowed, *value) {
 		return nil
 	}
-	return constraint(member, *value, "Member must satisfy enum value set: ["+strings.Join(allowed, ", ")+"]")
+	return constraint(member, *value, check.Enum(allowed...))
 }
 
 // moment refuses times before 1970.

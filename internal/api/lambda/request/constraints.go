@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"godwit.dev/godwit/internal/api/check"
 	"godwit.dev/godwit/internal/fault"
 )
 
@@ -93,14 +94,14 @@ func (c *Constraints) Between(member string, value *int, minimum, maximum int) {
 // Enum checks that a text is one of the allowed values.
 func (c *Constraints) Enum(member string, value *string, allowed ...string) {
 	if value != nil && !slices.Contains(allowed, *value) {
-		c.Add(member, *value, "Member must satisfy enum value set: [%s]", strings.Join(allowed, ", "))
+		c.Add(member, *value, "%s", check.Enum(allowed...))
 	}
 }
 
 // Enums checks that the items of a list are of the allowed values.
 func (c *Constraints) Enums(member string, items []string, allowed ...string) {
 	if slices.ContainsFunc(items, func(item string) bool { return !slices.Contains(allowed, item) }) {
-		c.Add(member, list(items), "Member must satisfy constraint: [Member must satisfy enum value set: [%s]]", strings.Join(allowed, ", "))
+		c.Add(member, list(items), "%s", check.Enums(allowed...))
 	}
 }
 

@@ -106,6 +106,8 @@ func (w *confirming) FlushError() error {
 }
 
 // Unavailable answers with status 503, after which SDKs retry, in the protocol of the request.
+// Only the encodings are wire's: its errors are those of a service, which a handler of the state
+// finds, and here is none. SDKs need the code and the text alone.
 func Unavailable(w http.ResponseWriter, r *http.Request, text string) {
 	const code = "ServiceUnavailable"
 	const exception = code + "Exception"

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/journal"
+	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/memory"
 )
 
@@ -193,6 +195,55 @@ func TestUnits(t *testing.T) {
 				t.Errorf("after %s: %v, %v, want %v", step.unit, got, err, step.want)
 			}
 		}
+	}
+}
+
+// slowReader has something happen while the store is read.
+type slowReader struct {
+	journal.Reader
+	meanwhile func()
+}
+
+func (r slowReader) Iter(lower, upper []byte) (store.Iterator, error) {
+	it, err := r.Reader.Iter(lower, upper)
+	r.meanwhile()
+	return it, err
+}
+
+// Nobody who adds a value waits while a metric's units are read, and none of them is lost: whether
+// it is written meanwhile or not, and even if the resource is.
+func TestUnitsMeanwhile(t *testing.T) {
+	for name, flushes := range map[string]int{"in memory": 0, "written": 1, "released": forget + 2} {
+		t.Run(name, func(t *testing.T) {
+			c := clock.NewVirtual(start)
+			s := open(t, memory.New(), c)
+			m := Metric{scope, "n", "a", ""}
+			r := s.Resource(scope, "n", "")
+			r.Record(Minute(c.Now()), Datum{Name: "a", Unit: "Count", Value: 1})
+			all, once := s.reader, false
+			s.reader = slowReader{all, func() {
+				if s.reader = all; once || !r.mu.TryLock() {
+					t.Fatal("the lock of the resource is held")
+				}
+				once = true
+				r.mu.Unlock()
+				r.Record(Minute(c.Now()), Datum{Name: "a", Unit: "Bytes", Value: 1})
+				for range flushes {
+					advance(t, c, time.Minute)
+					if _, err := s.Flush(); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}}
+			for range 2 {
+				if got, err := s.Units(m); err != nil || !slices.Equal(got, []string{"Bytes", "Count"}) {
+					t.Errorf("%v, %v", got, err)
+				}
+			}
+			if !once {
+				t.Error("the store was not read")
+			}
+		})
 	}
 }
 

@@ -279,15 +279,17 @@ func (s *Store) Units(m Metric) ([]string, error) {
 	}
 	r := found.(*Resource)
 	s.guard.Lock(&r.mu)
-	defer s.guard.Unlock(&r.mu)
 	stored, known := r.units[m.Name]
-	if !known {
+	s.guard.Unlock(&r.mu)
+	if !known { // without the lock, which those who add values wait for
 		var err error
 		if stored, err = s.storedUnits(m); err != nil {
 			return nil, err
 		}
 	}
-	units := slices.Clone(stored)
+	s.guard.Lock(&r.mu)
+	defer s.guard.Unlock(&r.mu)
+	units := slices.Clone(stored) // what was written meanwhile is one of the resource's metrics
 	for i := range r.metrics {
 		if r.metrics[i].name == m.Name {
 			units = append(units, r.metrics[i].unit)

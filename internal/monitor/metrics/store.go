@@ -484,7 +484,9 @@ func (w *writer) release(r *Resource) {
 }
 
 // complete adds the store's values, at a key, to a partial slot. Values of Fill in either are
-// replaced by the other. damage is why the store's values are left out.
+// replaced by the other. damage is why the store's values are left out. The lock of the slot's
+// resource is held while the store is read: a flush meanwhile could write the slot and release it,
+// and its values would count twice, or not at all.
 func (s *Store) complete(key []byte, sl *slot) (damage, err error) {
 	if !sl.partial {
 		return nil, nil

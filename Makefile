@@ -95,7 +95,7 @@ PURE  = /internal/(alarm|arn|caller|config|fastjson|fault|function|iam|ingest|ke
 # detector, and make full under it.
 CALM  = /internal$$|/cmd/godwit(/(operate|signed))?$$
 CALM += |/internal/api(/(check|cloudwatch|developer|firehose|iam(/.*)?|kms|lambda(/.*)?|logs|mailpages|refusal|sns(/platforms)?|sqs|sts))?$$
-CALM += |/internal/api/operator(/(backups|catalog|development|jobs|messages|monitors|recent|rest|setup|sources|stream))?$$
+CALM += |/internal/api/operator(/(backups|catalog|development|jobs|messages|monitors|recent|rest|setup|sources|sse))?$$
 CALM += |/internal/(authorize|bootstrap|cluster/(ca|peer|record|replica)|console|deliver/(envelope|firehose|lambda|outbox|sms|sqs)|durable|keyspace(/values)?|seal)$$
 CALM += |/internal/(invoke/(async|process/netns|remote)|monitor/logs/pattern|outlet/(files|web)|server/(banner|clustered/answer|recovery|resources|roles|streaming))$$
 CALM += |/internal/shard/(backlog|direct|functions|identity|inspect|jobs|keys|platforms|signing|sources|stacks|deliverystreams|texts|transfer)$$

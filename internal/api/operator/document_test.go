@@ -16,14 +16,14 @@ import (
 	"godwit.dev/godwit/internal/api/operator/rest"
 	"godwit.dev/godwit/internal/api/operator/setup"
 	"godwit.dev/godwit/internal/api/operator/sources"
-	"godwit.dev/godwit/internal/api/operator/stream"
+	"godwit.dev/godwit/internal/api/operator/sse"
 )
 
 var update = flag.Bool("update", false, "write the document anew")
 
 // TestDocument: the document is what the operations say.
 func TestDocument(t *testing.T) {
-	want, err := rest.Document(operator.Info, operator.Operations(operator.Options{Catalog: catalog.New(catalog.Options{}), Messages: messages.New(messages.Options{}), Stream: stream.New(stream.Options{}), Monitors: monitors.New(monitors.Options{}), Setup: setup.New(setup.Options{}), Jobs: jobs.New(jobs.Options{}), Backups: backups.New(backups.Options{}), Development: development.New(development.Options{}), Sources: sources.New(sources.Options{})}))
+	want, err := rest.Document(operator.Info, operator.Operations(operator.Options{Catalog: catalog.New(catalog.Options{}), Messages: messages.New(messages.Options{}), Events: sse.New(sse.Options{}), Monitors: monitors.New(monitors.Options{}), Setup: setup.New(setup.Options{}), Jobs: jobs.New(jobs.Options{}), Backups: backups.New(backups.Options{}), Development: development.New(development.Options{}), Sources: sources.New(sources.Options{})}))
 	if err != nil {
 		t.Fatal(err)
 	}

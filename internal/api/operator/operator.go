@@ -16,7 +16,7 @@ import (
 	"godwit.dev/godwit/internal/api/operator/rest"
 	"godwit.dev/godwit/internal/api/operator/setup"
 	"godwit.dev/godwit/internal/api/operator/sources"
-	"godwit.dev/godwit/internal/api/operator/stream"
+	"godwit.dev/godwit/internal/api/operator/sse"
 )
 
 // Prefix is the prefix of the paths.
@@ -44,7 +44,7 @@ var Info = rest.Info{
 type Options struct {
 	Catalog  *catalog.Catalog
 	Messages *messages.Messages
-	Stream   *stream.Stream
+	Events   *sse.Events
 	Monitors *monitors.Monitors
 	Setup    *setup.Setup
 	Jobs     *jobs.Jobs
@@ -73,8 +73,8 @@ func Operations(o Options) []rest.Operation {
 	change := func(path, name, summary string, statuses ...int) rest.Operation {
 		return rest.Operation{Method: http.MethodPost, Path: Prefix + path, Name: name, Summary: summary, Statuses: append(statuses, http.StatusNotFound)}
 	}
-	events := one("events", "WatchEvents", "What changes, as server-sent events, each with all of what it is about.")
-	events.Stream = true
+	watch := one("events", "WatchEvents", "What changes, as server-sent events, each with all of what it is about.")
+	watch.Stream = true
 	tail := peek("tail", "Tail", "What is sent to a queue, published to a topic, or logged in a log group, from now on, as server-sent events. It touches no message.")
 	tail.Stream = true
 	plan := change("policy-plan", "PlanPolicy", "What a delivery policy does: each retry, and the total. It changes nothing.")
@@ -122,8 +122,8 @@ func Operations(o Options) []rest.Operation {
 		rest.Define(change("delivery/drop", "DropDelivery", "Ends a delivery as if its retries were used up.", http.StatusConflict, http.StatusServiceUnavailable), m.Drop),
 		rest.Define(plan, m.Plan),
 		rest.Define(test, m.TestFilter),
-		rest.Define(events, o.Stream.Events),
-		rest.Define(tail, o.Stream.Tail),
+		rest.Define(watch, o.Events.Watch),
+		rest.Define(tail, o.Events.Tail),
 		rest.Define(get("topology", "GetTopology", "How topics, queues, functions and endpoints hang together."), c.GetTopology),
 		rest.Define(get("alarms", "ListAlarms", "Alarms, with their states."), watched.ListAlarms),
 		rest.Define(one("alarm", "GetAlarm", "All of one alarm, with what became of it."), watched.GetAlarm),

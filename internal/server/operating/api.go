@@ -19,7 +19,7 @@ import (
 	"godwit.dev/godwit/internal/api/operator/rest"
 	"godwit.dev/godwit/internal/api/operator/setup"
 	"godwit.dev/godwit/internal/api/operator/sources"
-	"godwit.dev/godwit/internal/api/operator/stream"
+	"godwit.dev/godwit/internal/api/operator/sse"
 	"godwit.dev/godwit/internal/audit"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/config"
@@ -82,7 +82,7 @@ func API(p Parts) map[string]http.Handler {
 	watched := monitors.New(monitors.Options{Alarms: p.Alarms, Metrics: p.Metrics, Logs: p.Logs, Region: p.Config.Region, Account: p.Config.Account})
 	return operator.Handlers(operator.Options{
 		Catalog: all, Messages: looked, Monitors: watched,
-		Stream:      stream.New(stream.Options{Catalog: all, Jobs: working, Messages: looked, Monitors: watched, Commits: p.Commits, Draining: p.Engine.Draining, Clock: clock.System, Now: p.Clock.Now}),
+		Events:      sse.New(sse.Options{Catalog: all, Jobs: working, Messages: looked, Monitors: watched, Commits: p.Commits, Draining: p.Engine.Draining, Clock: clock.System, Now: p.Clock.Now}),
 		Setup:       setup.New(setup.Options{Identities: p.Identities, Config: p.Config}),
 		Jobs:        working,
 		Backups:     p.Backups,

@@ -1,5 +1,5 @@
-// Package stream reports changes as server-sent events, so that screens need not poll.
-package stream
+// Package sse reports changes as server-sent events, so that screens need not poll.
+package sse
 
 import (
 	"bytes"
@@ -32,7 +32,7 @@ const maxPolls = 150
 // watchedJobs bounds the reported jobs; the latest are reported.
 const watchedJobs = 100
 
-// Options are the dependencies of a Stream.
+// Options are the dependencies of Events.
 type Options struct {
 	Catalog  *catalog.Catalog
 	Jobs     *jobs.Jobs
@@ -48,11 +48,11 @@ type Options struct {
 	Clock clock.Clock
 }
 
-// Stream answers GET events.
-type Stream struct{ Options }
+// Events answers GET events and GET tail, each by a stream of events.
+type Events struct{ Options }
 
-// New makes a Stream.
-func New(o Options) *Stream { return &Stream{o} }
+// New makes Events.
+func New(o Options) *Events { return &Events{o} }
 
 // Watch asks for events.
 type Watch struct {
@@ -111,22 +111,22 @@ func (l *poll) refused(ctx context.Context, call *rest.Call) error {
 	return call.May(ctx, l.action, l.about)
 }
 
-// Events reports changes until the client disconnects. Events are overview, queue or
+// Watch reports changes until the client disconnects. Events are overview, queue or
 // subscription, each with all its data, at first and after each change, at most every two
 // seconds. To watch a resource requires the permission to read it; the overview requires
 // another one.
-func (s *Stream) Events(ctx context.Context, call *rest.Call, in *Watch) (*Event, error) {
+func (e *Events) Watch(ctx context.Context, call *rest.Call, in *Watch) (*Event, error) {
 	overview := &poll{name: "overview", action: "godwit:GetOverview", ask: func(ctx context.Context) (*Event, error) {
-		o, err := s.Catalog.GetOverview(ctx, call, nil)
+		o, err := e.Catalog.GetOverview(ctx, call, nil)
 		return &Event{Overview: o}, err
 	}}
 	detail := &poll{name: "subscription", action: "godwit:GetSubscription", about: in.ARN, ask: func(ctx context.Context) (*Event, error) {
-		d, err := s.Catalog.GetSubscription(ctx, call, &catalog.OneSubscription{ARN: in.ARN})
+		d, err := e.Catalog.GetSubscription(ctx, call, &catalog.OneSubscription{ARN: in.ARN})
 		return &Event{Subscription: d}, err
 	}}
 	if a, err := arn.Parse(in.ARN); err == nil && a.Service == "sqs" {
 		detail = &poll{name: "queue", action: "godwit:GetQueue", about: in.ARN, ask: func(ctx context.Context) (*Event, error) {
-			q, err := s.Catalog.GetQueue(ctx, call, &catalog.OneQueue{ARN: in.ARN})
+			q, err := e.Catalog.GetQueue(ctx, call, &catalog.OneQueue{ARN: in.ARN})
 			return &Event{Queue: q}, err
 		}}
 	}
@@ -135,25 +135,25 @@ func (s *Stream) Events(ctx context.Context, call *rest.Call, in *Watch) (*Event
 		polls = append(polls, detail)
 	}
 	if in.Jobs {
-		polls = append(polls, s.jobs(ctx, call, in.ARN))
+		polls = append(polls, e.jobs(ctx, call, in.ARN))
 	}
 	if in.Commits {
 		polls = append(polls, &poll{name: "commits", ask: func(context.Context) (*Event, error) {
-			n := s.Commits()
+			n := e.Commits()
 			return &Event{Commits: &n}, nil
 		}})
 	}
 	if len(polls) > 1 && overview.refused(ctx, call) != nil {
 		polls = polls[1:]
 	}
-	return s.follow(ctx, call, polls)
+	return e.follow(ctx, call, polls)
 }
 
 // jobs polls all jobs or, if the caller may only see those of the watched resource, these.
-func (s *Stream) jobs(ctx context.Context, call *rest.Call, resource string) *poll {
+func (e *Events) jobs(ctx context.Context, call *rest.Call, resource string) *poll {
 	in := &jobs.ListJobs{Limit: watchedJobs}
 	l := &poll{name: "jobs", action: "godwit:ListJobs", ask: func(ctx context.Context) (*Event, error) {
-		all, err := s.Jobs.List(ctx, call, in)
+		all, err := e.Jobs.List(ctx, call, in)
 		return &Event{Jobs: all}, err
 	}}
 	if resource != "" && l.refused(ctx, call) != nil {
@@ -163,7 +163,7 @@ func (s *Stream) jobs(ctx context.Context, call *rest.Call, resource string) *po
 }
 
 // follow reports polls until the stream ends.
-func (s *Stream) follow(ctx context.Context, call *rest.Call, polls []*poll) (*Event, error) {
+func (e *Events) follow(ctx context.Context, call *rest.Call, polls []*poll) (*Event, error) {
 	var first bytes.Buffer
 	for _, l := range polls { // before the first byte is sent, a refusal has the normal form
 		if err := l.report(ctx, call, &first); err != nil {
@@ -189,7 +189,7 @@ func (s *Stream) follow(ctx context.Context, call *rest.Call, polls []*poll) (*E
 			}
 			quiet = 0
 		}
-		if !s.rest(ctx) {
+		if !e.rest(ctx) {
 			return nil, nil //nolint:nilnil // it has been answered
 		}
 		var b bytes.Buffer
@@ -222,14 +222,14 @@ func still(ctx context.Context, call *rest.Call) error {
 }
 
 // rest waits for the next poll; false: the stream has ended.
-func (s *Stream) rest(ctx context.Context) bool {
-	again, stop := clock.After(s.Clock, every)
+func (e *Events) rest(ctx context.Context) bool {
+	again, stop := clock.After(e.Clock, every)
 	defer stop()
 	select {
 	case <-again:
 		return true
 	case <-ctx.Done():
-	case <-s.Draining:
+	case <-e.Draining:
 	}
 	return false
 }

@@ -1,4 +1,4 @@
-package stream
+package sse
 
 import (
 	"context"
@@ -20,7 +20,7 @@ func TestEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
-		s := New(Options{Clock: clock.System})
+		e := New(Options{Clock: clock.System})
 		asked, refuse := 0, 1<<30
 		one := func() []*poll {
 			return []*poll{{name: "queue", action: "godwit:GetQueue", about: "arn", ask: func(context.Context) (*Event, error) {
@@ -40,7 +40,7 @@ func TestEnds(t *testing.T) {
 		follow := func() (string, error) {
 			w := httptest.NewRecorder()
 			call.Writer = w
-			_, err := s.follow(ctx, call, one())
+			_, err := e.follow(ctx, call, one())
 			return w.Body.String(), err
 		}
 		began := clock.System.Now()

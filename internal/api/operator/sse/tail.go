@@ -1,4 +1,4 @@
-package stream
+package sse
 
 import (
 	"context"
@@ -31,20 +31,20 @@ const (
 )
 
 // Tail reports new messages of a queue, publishes of a topic, or events of a log group.
-func (s *Stream) Tail(ctx context.Context, call *rest.Call, in *Tail) (*Event, error) {
+func (e *Events) Tail(ctx context.Context, call *rest.Call, in *Tail) (*Event, error) {
 	a, err := arn.Parse(in.ARN)
 	_, group := a.LogGroupName()
 	switch {
 	case err == nil && group && in.Search == "":
-		from := &lines{s: s, call: call, ask: monitors.ListLogEvents{ARN: in.ARN, Pattern: in.Pattern, Limit: mostLines, From: written(s.Now())}}
+		from := &lines{events: e, call: call, ask: monitors.ListLogEvents{ARN: in.ARN, Pattern: in.Pattern, Limit: mostLines, From: written(e.Now())}}
 		from.resume(call.Last)
-		return s.follow(ctx, call, []*poll{{name: "lines", ask: from.news, place: from.place}})
+		return e.follow(ctx, call, []*poll{{name: "lines", ask: from.news, place: from.place}})
 	case err == nil && a.Service == "sqs" && in.Pattern == "":
-		from, err := s.Messages.Arrive(ctx, call, in.ARN, in.Search, call.Last)
+		from, err := e.Messages.Arrive(ctx, call, in.ARN, in.Search, call.Last)
 		if err != nil {
 			return nil, err
 		}
-		return s.follow(ctx, call, []*poll{{name: "messages", ask: func(ctx context.Context) (*Event, error) {
+		return e.follow(ctx, call, []*poll{{name: "messages", ask: func(ctx context.Context) (*Event, error) {
 			news, err := from.News(ctx)
 			if err != nil || len(news) == 0 {
 				return nil, err
@@ -52,24 +52,24 @@ func (s *Stream) Tail(ctx context.Context, call *rest.Call, in *Tail) (*Event, e
 			return &Event{Messages: news}, nil
 		}, place: from.Place}})
 	case err == nil && a.Service == "sns" && in.Pattern == "":
-		from := &published{s: s, call: call, ask: messages.ListPublishes{ARN: in.ARN, Search: in.Search, Limit: mostPublishes, BodyBytes: 4096}}
+		from := &published{events: e, call: call, ask: messages.ListPublishes{ARN: in.ARN, Search: in.Search, Limit: mostPublishes, BodyBytes: 4096}}
 		if !catalog.ReadPlace(call.Last, &from.told) {
 			if _, err := from.news(ctx); err != nil { // existing ones are not reported
 				return nil, err
 			}
 		}
-		return s.follow(ctx, call, []*poll{{name: "publishes", ask: from.news, place: func() string { return catalog.WritePlace(&from.told) }}})
+		return e.follow(ctx, call, []*poll{{name: "publishes", ask: from.news, place: func() string { return catalog.WritePlace(&from.told) }}})
 	}
 	return nil, rest.BadRequest("arn: want that of a queue or a topic, which goes with search, or of a log group, which goes with pattern")
 }
 
 // published polls for new publishes of a topic.
 type published struct {
-	s     *Stream
-	call  *rest.Call
-	ask   messages.ListPublishes
-	known map[string]bool // the ids of the last poll; nil: there was none
-	told  latest
+	events *Events
+	call   *rest.Call
+	ask    messages.ListPublishes
+	known  map[string]bool // the ids of the last poll; nil: there was none
+	told   latest
 }
 
 // latest are the latest events that were reported: their time, and their ids, which others of that
@@ -97,7 +97,7 @@ func (l *latest) has(at time.Time, id string) bool {
 }
 
 func (p *published) news(ctx context.Context) (*Event, error) {
-	found, err := p.s.Messages.ListPublishes(ctx, p.call, &p.ask)
+	found, err := p.events.Messages.ListPublishes(ctx, p.call, &p.ask)
 	if err != nil {
 		return nil, err
 	}
@@ -121,15 +121,15 @@ func (p *published) news(ctx context.Context) (*Event, error) {
 
 // lines polls for new events of a log group.
 type lines struct {
-	s     *Stream
-	call  *rest.Call
-	ask   monitors.ListLogEvents
-	at    time.Time       // the time of the latest reported event
-	known map[string]bool // the ids of the reported events of that time
+	events *Events
+	call   *rest.Call
+	ask    monitors.ListLogEvents
+	at     time.Time       // the time of the latest reported event
+	known  map[string]bool // the ids of the reported events of that time
 }
 
 func (l *lines) news(ctx context.Context) (*Event, error) {
-	found, err := l.s.Monitors.ListLogEvents(ctx, l.call, &l.ask)
+	found, err := l.events.Monitors.ListLogEvents(ctx, l.call, &l.ask)
 	if err != nil {
 		return nil, err
 	}

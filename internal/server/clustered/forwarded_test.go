@@ -219,7 +219,7 @@ func TestForwardedAsWritten(t *testing.T) {
 // have signed them, and the owner verifies what the client has sent.
 func TestForwardedConnectionHeaders(t *testing.T) {
 	asked := make(chan http.Header, 1)
-	address := startBeside(t, func(_ http.ResponseWriter, r *http.Request) { asked <- r.Header })
+	address := startBeside(t, time.Minute, func(_ http.ResponseWriter, r *http.Request) { asked <- r.Header })
 	const fields = "Content-Length: 4\r\nX-Amz-Date: 20260101T000000Z\r\nX-Amz-Meta: m\r\nUser-Agent: u\r\nKeep-Alive: timeout=5\r\nProxy-Authorization: p\r\n"
 	want := http.Header{
 		"Content-Length": {"4"}, "X-Amz-Date": {"20260101T000000Z"}, "X-Amz-Meta": {"m"}, "User-Agent": {"u"}, "Keep-Alive": {"timeout=5"}, "Proxy-Authorization": {"p"},
@@ -256,13 +256,13 @@ func TestForwardedConnectionHeaders(t *testing.T) {
 // a window, and not for the time that a whole body may take. One that goes on coming is not cut off, nor
 // one that the owner is slow to read.
 func TestForwardedPace(t *testing.T) {
-	address := startBeside(t, func(w http.ResponseWriter, r *http.Request) {
+	address := startBeside(t, 2*time.Second, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/late" {
 			_ = clock.Wait(r.Context(), clock.System, 3*time.Second) // longer than a window
 		}
 		n, err := io.Copy(io.Discard, r.Body)
 		fmt.Fprintf(w, "%d %t", n, errors.Is(err, os.ErrDeadlineExceeded))
-	}, func(l *server.Limits) { l.Times.Read = time.Hour })
+	}, func(f *front) { f.limits.Times.Read = time.Hour })
 	sent := func(t *testing.T, path string, body io.Reader, length int64) {
 		t.Helper()
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+address+path, body)
@@ -308,8 +308,9 @@ func TestForwardedPace(t *testing.T) {
 }
 
 // startBeside has a node forward to another one, where a handler answers as the owner's would, and both
-// have listeners. It returns the address of the first for clients.
-func startBeside(t *testing.T, h http.HandlerFunc, change ...func(*server.Limits)) (address string) {
+// have listeners. It returns the address of the first for clients, whose bodies have to keep the pace in
+// each window.
+func startBeside(t *testing.T, window time.Duration, h http.HandlerFunc, change ...func(*front)) (address string) {
 	t.Helper()
 	o := startOwning(t) // another node owns the state
 	at, err := o.part.net.Listen(t.Context(), "127.0.0.1:0", func(l net.Listener) net.Listener { return l })
@@ -322,11 +323,11 @@ func startBeside(t *testing.T, h http.HandlerFunc, change ...func(*server.Limits
 	}))), at))
 	f := o.part.front
 	f.handOnTo([]roster.Peer{{Name: "b", Address: at.Addr().String()}})
-	cfg := config.Config{MaxConnections: 100, MinTransferRate: 4 << 10, TransferWindow: 2 * time.Second}
+	cfg := config.Config{MaxConnections: 100, MinTransferRate: 4 << 10, TransferWindow: window}
 	f.limits = server.NewLimits(cfg, slog.New(slog.DiscardHandler))
 	f.limits.Times = server.Times{Read: 3 * time.Second, Write: 3 * time.Second}
 	for _, c := range change {
-		c(f.limits)
+		c(f)
 	}
 	l, err := server.Listen(t.Context(), "127.0.0.1:0")
 	if err != nil {
@@ -369,15 +370,19 @@ func exchanged(t *testing.T, address, request string, ends bool) (status int, te
 // A client whose body cannot be read gets what the owner answers to that, which reads what is known of
 // it: its length, and whether it came too late. So does one that has ended its side of the connection.
 func TestForwardedUnread(t *testing.T) {
-	address := startBeside(t, func(w http.ResponseWriter, r *http.Request) {
+	answers := func(w http.ResponseWriter, r *http.Request) {
 		text, err := io.ReadAll(r.Body)
-		_ = clock.Wait(r.Context(), clock.System, patience/20) // the request may be given up meanwhile
+		_ = clock.Wait(r.Context(), clock.System, 50*time.Millisecond) // the request may be given up meanwhile
 		w.WriteHeader(http.StatusTeapot)
 		fmt.Fprintf(w, "%s %d %q %t %t", r.Method, r.ContentLength, text, err != nil, errors.Is(err, os.ErrDeadlineExceeded))
 		if r.Header.Get(unreadHeader) != "" {
 			t.Error("the header is left")
 		}
-	})
+	}
+	unhurried := func(f *front) { // however busy the machine is
+		f.patience, f.limits.Times = time.Hour, server.Times{Read: time.Hour, Write: time.Hour}
+	}
+	prompt, stalled := startBeside(t, time.Hour, answers, unhurried), startBeside(t, 100*time.Millisecond, answers, unhurried)
 	const post, chunked = "POST / HTTP/1.1\r\nHost: x\r\n", "Transfer-Encoding: chunked\r\n\r\n"
 	for _, c := range []struct {
 		name, request string
@@ -398,6 +403,10 @@ func TestForwardedUnread(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
+			address := prompt
+			if strings.HasSuffix(c.want, " true true") { // it is waited for in vain
+				address = stalled
+			}
 			if status, text := exchanged(t, address, c.request, c.ends); status != http.StatusTeapot || text != c.want {
 				t.Errorf("status %d: %s, want %s", status, text, c.want)
 			}
@@ -408,7 +417,7 @@ func TestForwardedUnread(t *testing.T) {
 // A long poll of a client that hangs up ends at the owner, which must take no message for it.
 func TestForwardedHangUp(t *testing.T) {
 	asked, ended := make(chan struct{}), make(chan struct{})
-	address := startBeside(t, func(_ http.ResponseWriter, r *http.Request) {
+	address := startBeside(t, time.Minute, func(_ http.ResponseWriter, r *http.Request) {
 		close(asked)
 		<-r.Context().Done()
 		close(ended)

@@ -83,11 +83,13 @@ type front struct {
 	kept    atomic.Int64   // bytes of bodies that are kept for another owner
 	mayKeep int64
 
+	patience time.Duration // with clients that have hung up
+
 	answered, forwarded atomic.Uint64 // requests since the start: answered by this process, and forwarded to the owner
 }
 
 func newFront(p *part) *front {
-	f := &front{part: p, limits: server.NewLimitsOfNode(p.cfg, p.log, len(p.peers()))}
+	f := &front{part: p, patience: usualPatience, limits: server.NewLimitsOfNode(p.cfg, p.log, len(p.peers()))}
 	f.mayKeep = f.limits.Bytes() / keptShare
 	f.metrics = status.Metrics(func(ctx context.Context) status.Cluster { return f.status(ctx, true) })
 	f.handOnTo(p.peers())
@@ -369,7 +371,7 @@ func (f *front) forward(w http.ResponseWriter, r *http.Request, owner string) (d
 	var a attempt
 	// The owner bounds how long an answer takes, and the listener how slowly a client reads it.
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // an error means that there is none
-	ctx, cancel := patiently(context.WithValue(r.Context(), attemptKey{}, &a))
+	ctx, cancel := patiently(context.WithValue(r.Context(), attemptKey{}, &a), f.patience)
 	defer cancel()
 	out, body := r.WithContext(ctx), &clientBody{ReadCloser: r.Body}
 	out.Body = body

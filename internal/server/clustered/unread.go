@@ -12,13 +12,13 @@ import (
 	"godwit.dev/godwit/internal/clock"
 )
 
-// patience is the age up to which a forwarded request is not given up when its client hangs up: that
+// usualPatience is the age up to which a forwarded request is not given up when its client hangs up: that
 // may have ended its side of the connection only, and wait for the answer. Long polls are older, as a
 // rule, and must not take messages for a client that is gone.
-const patience = time.Second
+const usualPatience = time.Second
 
 // patiently returns the context of the forwarding of a request, whose own is ctx.
-func patiently(ctx context.Context) (context.Context, context.CancelFunc) {
+func patiently(ctx context.Context, patience time.Duration) (context.Context, context.CancelFunc) {
 	began := clock.System.Now()
 	out, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {

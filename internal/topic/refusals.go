@@ -40,7 +40,8 @@ var (
 	ErrNoRole          = fault.NewRule(fault.InvalidParameter, "topic: the protocol needs a role")
 	ErrTooManyStreams  = fault.NewRule(fault.SubscriptionLimitExceeded, "topic: the account has as many delivery streams as may be subscribed") // how many
 	ErrRoleProtocol    = fault.NewRule(fault.InvalidParameter, "topic: the protocol needs no role")
-	ErrRawProtocol     = fault.NewRule(fault.InvalidParameter, "topic: the protocol has no raw delivery") // the protocol
+	ErrRawProtocol     = fault.NewRule(fault.InvalidParameter, "topic: the protocol has no raw delivery")      // the protocol
+	ErrRedriveMember   = fault.NewRule(fault.InvalidParameter, "topic: the redrive policy has another member") // its name
 	ErrRedriveTarget   = fault.NewRule(fault.InvalidParameter, "topic: the dead-letter target is no queue")
 	ErrRedriveOwner    = fault.NewRule(fault.InvalidParameter, "topic: the dead-letter queue is of another account or region")
 	ErrRedriveFIFO     = fault.NewRule(fault.InvalidParameter, "topic: the dead-letter queue has to be a FIFO queue")

@@ -23,6 +23,8 @@ const (
 	attrRaw               = "RawMessageDelivery"
 	attrRedrivePolicy     = "RedrivePolicy"
 	attrRole              = "SubscriptionRoleArn"
+
+	redriveTarget = "deadLetterTargetArn" // the only member of a RedrivePolicy
 )
 
 // setters convert the value of an attribute to a setting. They run in the order of the list,
@@ -204,13 +206,21 @@ func setRedrive(sub *change, into *Settings, value string) error {
 		into.Redrive = nil
 		return nil
 	}
-	var policy struct {
-		DeadLetterTargetArn string `json:"deadLetterTargetArn"`
-	}
-	if json.Unmarshal([]byte(value), &policy) != nil {
+	// A map, as the names of members count in their exact case.
+	var members map[string]json.RawMessage
+	if json.Unmarshal([]byte(value), &members) != nil {
 		return ErrJSON.With(attrRedrivePolicy, filter.JSONFault(value))
 	}
-	queue, err := arn.Parse(policy.DeadLetterTargetArn)
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		if name != redriveTarget {
+			return ErrRedriveMember.With(name)
+		}
+	}
+	var target string
+	if given, ok := members[redriveTarget]; ok && json.Unmarshal(given, &target) != nil {
+		return ErrJSON.With(attrRedrivePolicy, filter.JSONFault(value))
+	}
+	queue, err := arn.Parse(target)
 	if err != nil || queue.Service != "sqs" || queue.Resource == "" {
 		return ErrRedriveTarget
 	}
@@ -280,7 +290,7 @@ func (s Settings) attribute(name string) string {
 		if s.Redrive == nil {
 			return ""
 		}
-		return `{"deadLetterTargetArn":"` + s.Redrive.String() + `"}`
+		return `{"` + redriveTarget + `":"` + s.Redrive.String() + `"}`
 	default:
 		return ""
 	}

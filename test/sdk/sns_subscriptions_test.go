@@ -96,6 +96,11 @@ func TestSetSubscriptionAttributes(t *testing.T) {
 		{"SubscriptionRoleArn", "firehose", "Invalid parameter: SubscriptionRoleArn: [firehose] is not the ARN of a role"},
 		{"SubscriptionRoleArn", "arn:aws:iam::000000000000:role/r", "Invalid parameter: SubscriptionRoleArn: only subscriptions of the protocol firehose have a role"},
 		{"RedrivePolicy", `{"deadLetterTargetArn":"dead"}`, "Invalid parameter: RedrivePolicy: deadLetterTargetArn is an invalid arn"},
+		{"RedrivePolicy", `{}`, "Invalid parameter: RedrivePolicy: deadLetterTargetArn is an invalid arn"},
+		{"RedrivePolicy", `{"deadLetterTargetArn":7}`, "Invalid parameter: RedrivePolicy: failed to parse JSON."},
+		// Some take it for a queue's, and its names count in their exact case.
+		{"RedrivePolicy", `{"deadLetterTargetArn":"` + queueARN("dead") + `","maxReceiveCount":5}`, "Invalid parameter: RedrivePolicy: invalid JSON. Attribute maxReceiveCount is unknown."},
+		{"RedrivePolicy", `{"DeadLetterTargetArn":"` + queueARN("dead") + `"}`, "Invalid parameter: RedrivePolicy: invalid JSON. Attribute DeadLetterTargetArn is unknown."},
 	} {
 		refused(t, set(tc.name, tc.value), "InvalidParameter", http.StatusBadRequest, tc.text)
 	}

@@ -83,6 +83,7 @@ var sns = sentences{
 	settings.ErrBecomesFIFO:     "FifoTopic: a topic cannot become a FIFO topic",
 	settings.ErrDedupOfStandard: "If content-based deduplication is enabled, it must also be a FIFO topic.",
 	topic.ErrRawProtocol:        "Delivery protocol [%s] does not support raw message delivery.",
+	topic.ErrRedriveMember:      "RedrivePolicy: invalid JSON. Attribute %s is unknown.",
 	topic.ErrRedriveTarget:      "RedrivePolicy: deadLetterTargetArn is an invalid arn",
 	topic.ErrRedriveOwner:       "RedrivePolicy: deadLetterTargetArn must be in the account and region of the subscription",
 	topic.ErrRedriveFIFO:        "RedrivePolicy: must use a FIFO queue as DLQ for a FIFO Subscription to a FIFO Topic.",

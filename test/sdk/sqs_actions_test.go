@@ -270,4 +270,12 @@ func TestPermissions(t *testing.T) {
 		t.Error(err)
 	}
 	refused(t, add("more", many[:1], "SendMessage"), "OverLimit", 403, "51 Principals were found, maximum allowed is 50.")
+
+	want("the many removed", remove("many"), `{"Version":"2012-10-17","Statement":[`+own+`]}`)
+	for i := range 19 {
+		if err := add(fmt.Sprintf("s%d", i), many[:1], "SendMessage"); err != nil {
+			t.Error(err)
+		}
+	}
+	refused(t, add("more", many[:1], "SendMessage"), "OverLimit", 403, "21 Statements were found, maximum allowed is 20.")
 }

@@ -257,7 +257,8 @@ func TestErrors(t *testing.T) {
 		ofAttributes("SetQueueAttributes", "QueueUrl", url, "ApproximateNumberOfMessages", "0", attributeName("Unknown Attribute ApproximateNumberOfMessages.")),
 		ofAttributes("SetQueueAttributes", "QueueUrl", url, "Policy", manyActions, tooManyActions),
 		ofAttributes("CreateQueue", "QueueName", "new", "Policy", manyActions, tooManyActions),
-		ofAttributes("SetQueueAttributes", "QueueUrl", url, "Policy", `{"Id":"`+strings.Repeat("x", 8192)+`"}`, attributeValue("Policy")),
+		ofAttributes("SetQueueAttributes", "QueueUrl", url, "Policy", `{"Id":"`+strings.Repeat("x", 8192)+`"}`,
+			failure{sqsNS + "OverLimit", "OverLimit", 403, "Submitted policy is over max allowed size.", ""}),
 		ofAttributes("SetQueueAttributes", "QueueUrl", url, "RedrivePolicy", "[]",
 			invalid("Value [] for parameter RedrivePolicy is invalid. Reason: Redrive policy is not a valid JSON map.")),
 		{

@@ -56,7 +56,6 @@ const (
 	scopeGroup     = "messageGroup"
 	limitPerQueue  = "perQueue"
 	limitPerGroup  = "perMessageGroupId"
-	maxPolicyBytes = 8192
 	maxKeyIDBytes  = 2048
 	maxSources     = 10
 	maxReceives    = 1000

@@ -1,6 +1,7 @@
 package attribute_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -120,7 +121,9 @@ func TestCanonicalRefuses(t *testing.T) {
 		{"Policy", "[]", false, fault.InvalidAttributeValue, ""},
 		{"Policy", "null", false, fault.InvalidAttributeValue, ""},
 		{"Policy", "{", false, fault.InvalidAttributeValue, ""},
-		{"Policy", strings.Replace(longDoc, "%s", strings.Repeat("x", 8192), 1), false, fault.InvalidAttributeValue, ""},
+		{"Policy", strings.Replace(longDoc, "%s", strings.Repeat("x", 8192), 1), false, fault.OverLimit, "Submitted policy is over max allowed size."},
+		{"Policy", strings.Repeat("x", 8193), false, fault.InvalidAttributeValue, ""},
+		{"Policy", statements(slices.Repeat([]string{actions(1)}, 21)...), false, fault.OverLimit, "21 statements were found in the submitted policy, max allowed is 20"},
 		{"Policy", statements(actions(8)), false, fault.OverLimit, "8 actions were found in a statement from the submitted policy, max allowed is 7"},
 		{"Policy", `{"Statement":` + actions(8) + `}`, false, fault.OverLimit, "8 actions were found in a statement from the submitted policy, max allowed is 7"},
 		{"Policy", statements(`{"Action":7}`, `null`, `"x"`, principals(1), actions(8)), false, fault.OverLimit, "8 actions were found in a statement from the submitted policy, max allowed is 7"},

@@ -178,9 +178,6 @@ func AllowsRedrive(doc string, source arn.ARN) bool {
 // CheckPolicy's limits, and strips the white space. What the policy says is not
 // looked at here.
 func canonicalPolicy(name, doc string) (string, error) {
-	if len(doc) > maxPolicyBytes {
-		return "", ErrValue.With(name)
-	}
 	if _, ok := object(doc); !ok {
 		return "", ErrValue.With(name)
 	}

@@ -6,15 +6,23 @@ import "encoding/json"
 const (
 	MaxPolicyActions = 7 // of a statement
 
-	maxPrincipals = 50 // of all statements together
+	maxPolicyBytes = 8192
+	maxStatements  = 20
+	maxPrincipals  = 50 // of all statements together
 )
 
-// CheckPolicy applies the limits of a policy's statements. What is no list of
+// CheckPolicy applies the limits of a policy's size and statements. What is no list of
 // statements has none. Errors: OverLimit.
 func CheckPolicy(doc string) error {
+	if len(doc) > maxPolicyBytes {
+		return ErrPolicyTooLong
+	}
 	var policy struct{ Statement oneOrMany }
 	if json.Unmarshal([]byte(doc), &policy) != nil {
 		return nil
+	}
+	if n := len(policy.Statement); n > maxStatements {
+		return ErrTooManyStatements.With(n, maxStatements)
 	}
 	principals := 0
 	for _, text := range policy.Statement {

@@ -10,6 +10,8 @@ var (
 	ErrKind              = fault.NewRule(fault.InvalidAttributeValue, "attribute: a FIFO queue stays one")
 	ErrTwoEncryptions    = fault.NewRule(fault.InvalidAttributeName, "attribute: two kinds of encryption")
 	ErrLimitPerGroup     = fault.NewRule(fault.InvalidAttributeValue, "attribute: a limit per group needs deduplication per group")
+	ErrPolicyTooLong     = fault.NewRule(fault.OverLimit, "attribute: the policy is too long")
+	ErrTooManyStatements = fault.NewRule(fault.OverLimit, "attribute: too many statements in a policy") // their number, the limit
 	ErrTooManyActions    = fault.NewRule(fault.OverLimit, "attribute: too many actions in a statement") // their number, the limit
 	ErrTooManyPrincipals = fault.NewRule(fault.OverLimit, "attribute: too many principals in a policy") // their number, the limit
 

@@ -15,11 +15,8 @@ import (
 var (
 	ErrLabelTaken = fault.NewRule(fault.InvalidParameter, "queues: the policy has the label")   // the label
 	ErrNoLabel    = fault.NewRule(fault.InvalidParameter, "queues: the policy lacks the label") // the label
-	ErrTooLong    = fault.NewRule(fault.OverLimit, "queues: the policy would be too long")      // its size in bytes, the limit
+	ErrTooMany    = fault.NewRule(fault.OverLimit, "queues: too many statements in the policy") // their number, the limit
 )
-
-// maxPolicyBytes bounds a queue's policy. Source: the quotas of SQS policies.
-const maxPolicyBytes = 8192
 
 // Permission lets accounts call actions on a queue or topic.
 type Permission struct {
@@ -73,11 +70,13 @@ func Add(doc string, a arn.ARN, p Permission) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := attribute.CheckPolicy(edited); err != nil {
-		return "", err
+	err = attribute.CheckPolicy(edited)
+	var r *fault.Refusal
+	if errors.As(err, &r) && r.Rule == attribute.ErrTooManyStatements { // nobody has submitted this policy
+		return "", ErrTooMany.With(r.Fields...)
 	}
-	if len(edited) > maxPolicyBytes {
-		return "", ErrTooLong.With(len(edited), maxPolicyBytes)
+	if err != nil {
+		return "", err
 	}
 	return edited, nil
 }

@@ -116,7 +116,57 @@ export const handler = async () => fs.existsSync("/");`})(`1`, "", `true`)
 		`{"errorMessage":"early","errorType":"RangeError"}`)
 	l.managed(t, "nodejs20.x", "index.handler", map[string]string{"index.js": `
 exports.handler = async () => { setTimeout(() => { throw new Error("later") }, 1); await new Promise((r) => setTimeout(r, 5000)); };`})(`1`, "Unhandled",
-		`{"errorMessage":"RequestId: `+requestID+` Error: Runtime exited with error: exit status 129","errorType":"Runtime.ExitError"}`)
+		`{"errorMessage":"later","errorType":"Error"}`)
+}
+
+// A handler of Node.js that lets go of its invocation, or gives its answer in several ways, is
+// answered as with AWS's runtime interface client.
+func TestNodeEnds(t *testing.T) {
+	l := newLab(t, false)
+	want := l.managed(t, "nodejs20.x", "index.handler", map[string]string{"index.js": `
+const busy = () => { const timer = setInterval(() => {}, 1000); setTimeout(() => clearInterval(timer), 60_000); };
+const never = () => new Promise(() => {});
+const kinds = {
+	reject: async () => { Promise.reject(new RangeError("lost")); await new Promise((r) => setTimeout(r, 5000)); },
+	"reject nothing": async () => { Promise.reject(Object.create(null)); await new Promise((r) => setTimeout(r, 5000)); },
+	throw: async () => { setTimeout(() => { throw new RangeError("later") }); await new Promise((r) => setTimeout(r, 5000)); },
+	succeed: (event, context) => { busy(); context.succeed("now"); context.succeed("again"); },
+	fail: (event, context) => { busy(); context.fail("why"); },
+	done: (event, context) => { busy(); context.done(null, "done"); },
+	both: (event, context, callback) => { callback(null, "called"); return Promise.resolve("returned"); },
+	twice: (event, context, callback) => { callback(null, 1); callback(null, 2); },
+	"no wait": (event, context, callback) => { busy(); context.callbackWaitsForEmptyEventLoop = false; callback(null, "no wait"); },
+	forget: () => {},
+	never,
+	sync: () => { throw new TypeError("at once") },
+};
+exports.handler = (event, context, callback) => kinds[event](event, context, callback);`})
+	for range 2 { // the process is the same, or a new one
+		for _, tt := range []struct{ kind, functionError, answer string }{
+			{"reject", "Unhandled", `{"errorMessage":"RangeError: lost","errorType":"Runtime.UnhandledPromiseRejection"}`},
+			{"reject nothing", "Unhandled", `{"errorMessage":"","errorType":"Runtime.UnhandledPromiseRejection"}`},
+			{"throw", "Unhandled", `{"errorMessage":"later","errorType":"RangeError"}`},
+			{"both", "", `"called"`},
+			{"twice", "", `1`},
+			{"forget", "", `null`},
+			{"never", "", `null`},
+			{"sync", "Unhandled", `{"errorMessage":"at once","errorType":"TypeError"}`},
+			{"succeed", "", `"now"`},
+			{"fail", "Unhandled", `{"errorMessage":"why","errorType":"string"}`},
+			{"done", "", `"done"`},
+			{"no wait", "", `"no wait"`},
+		} {
+			want(`"`+tt.kind+`"`, tt.functionError, tt.answer)
+		}
+	}
+	want = l.managed(t, "nodejs20.x", "index.handler", map[string]string{"index.js": `exports.handler = async () => new Promise(() => {});`})
+	never := `{"errorMessage":"The Lambda runtime client detected an unexpected Node.js exit code. This is most commonly caused by a Promise that was never settled. ` +
+		`For more information, see https://nodejs.org/docs/latest/api/process.html#exit-codes","errorType":"Runtime.NodeJsExit"}`
+	want(`1`, "Unhandled", never)
+	want(`1`, "Unhandled", never)
+	l.managed(t, "nodejs20.x", "index.handler", map[string]string{"index.mjs": `
+Promise.reject(new RangeError("early")); await new Promise((r) => setTimeout(r, 1000)); export const handler = async () => 1;`})(`1`, "Unhandled",
+		`{"errorMessage":"RangeError: early","errorType":"Runtime.UnhandledPromiseRejection"}`)
 }
 
 func TestPython(t *testing.T) {

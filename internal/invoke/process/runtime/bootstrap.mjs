@@ -138,10 +138,10 @@ function isError(value) {
   return value instanceof Error || util.types.isNativeError(value);
 }
 
-async function fail(where, err) {
+async function fail(where, err, what) {
   const body = describe(err);
   try {
-    report(where === "init/error" ? "Uncaught Exception" : "Invoke Error", err);
+    report(what, err);
   } catch {
     // the pipe is full, say: the failure is told below all the same
   }
@@ -205,48 +205,81 @@ function isModule(file) {
   }
 }
 
-// run runs a handler of either style. What a callback is given counts once
-// nothing is left to do, unless the handler does not want to wait.
+// run runs a handler of either style. The first answer counts, however it is given. What a
+// callback is given counts once nothing is left to do, unless the handler does not want to wait.
 function run(handler, event, context) {
   return new Promise((resolve, reject) => {
-    let called = false;
-    let value = null;
-    const idle = () => resolve(value);
-    const done = (err, result) => {
-      if (called) return;
-      called = true;
-      value = result;
-      if (err || !context.callbackWaitsForEmptyEventLoop) {
-        process.removeListener("beforeExit", idle);
-        if (err) reject(err);
-        else resolve(result);
-      }
+    let finished = false;
+    let atEnd = () => {
+      if (handler.constructor?.name === "AsyncFunction") reject(new RuntimeError("Runtime.NodeJsExit", neverSettled));
+      else resolve(null);
     };
-    context.done = done;
-    context.succeed = (result) => done(null, result);
-    context.fail = (err) => done(err ?? "handled");
-    const result = handler(event, context, done);
-    if (typeof result?.then === "function") result.then(resolve, reject);
-    else process.once("beforeExit", idle);
+    const idle = () => atEnd();
+    const done = (err, result) => {
+      process.removeListener("beforeExit", idle);
+      if (err !== undefined && err !== null) reject(err);
+      else resolve(result);
+    };
+    const first = (f) => (...args) => {
+      if (finished) return;
+      finished = true;
+      f(...args);
+    };
+    const succeed = first((result) => done(null, result));
+    const fail = first((err) => done(err ?? "handled"));
+    const callback = first((err, result) => {
+      if ((err !== undefined && err !== null) || !context.callbackWaitsForEmptyEventLoop) done(err, result);
+      else atEnd = () => resolve(result);
+    });
+    Object.assign(context, { done: first(done), succeed, fail });
+    process.once("beforeExit", idle);
+    try {
+      const result = handler(event, context, callback);
+      if (typeof result?.then === "function") result.then(succeed, fail);
+    } catch (err) {
+      callback(err);
+    }
   });
+}
+
+const neverSettled = "The Lambda runtime client detected an unexpected Node.js exit code. This is most commonly caused by a Promise " +
+  "that was never settled. For more information, see https://nodejs.org/docs/latest/api/process.html#exit-codes";
+
+// under is where what nothing catches is told; null: nobody waits for it.
+let under = "init/error";
+
+// end tells a failure that nothing has caught, which ends the process.
+async function end(status, what, err) {
+  const where = under;
+  under = null;
+  try {
+    if (where) await fail(where, err, what);
+    else report(what, err);
+  } finally {
+    process.exit(status);
+  }
+}
+
+process.on("uncaughtException", (err) => end(129, "Uncaught Exception", err));
+process.on("unhandledRejection", (reason, promise) => end(128, "Unhandled Promise Rejection", rejected(reason, promise)));
+
+function rejected(reason, promise) {
+  let text = "";
+  try {
+    text = String(reason);
+  } catch {
+    // it has no text
+  }
+  return Object.assign(new RuntimeError("Runtime.UnhandledPromiseRejection", text), { reason, promise });
 }
 
 let handler;
 try {
   handler = await load();
 } catch (err) {
-  await fail("init/error", err);
+  await fail("init/error", err, "Uncaught Exception");
   process.exit(1);
 }
-
-process.on("uncaughtException", (err) => {
-  report("Uncaught Exception", err);
-  process.exit(129);
-});
-process.on("unhandledRejection", (reason) => {
-  report("Unhandled Promise Rejection", reason);
-  process.exit(128);
-});
 
 for (;;) {
   const next = await call("GET", "invocation/next");
@@ -267,8 +300,9 @@ for (;;) {
     getRemainingTimeInMillis: () => Math.max(0, deadline - Date.now()),
   };
   const answer = `invocation/${requestId}/`;
+  under = answer + "error";
   try {
-    const result = await run(handler, JSON.parse(next.body), context);
+    const result = await run(handler, JSON.parse(next.body), context).finally(() => (under = null));
     let body;
     try {
       body = JSON.stringify(result === undefined ? null : result);
@@ -278,6 +312,6 @@ for (;;) {
     }
     await call("POST", answer + "response", body, { "Content-Type": "application/json" });
   } catch (err) {
-    await fail(answer + "error", err);
+    await fail(answer + "error", err, "Invoke Error");
   }
 }

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -175,16 +176,15 @@ func (p Property) normal(name string, value any) (any, error) {
 		}
 		return text, nil
 	case Integer, Number:
-		want := "Integer"
-		_, err := strconv.ParseInt(text, 10, 64)
+		want, read := "Integer", Whole
 		if p.Kind == Number {
-			want = "Number"
-			_, err = strconv.ParseFloat(text, 64)
+			want, read = "Number", Decimal
 		}
-		if !scalar || err != nil {
+		number, ok := read(text)
+		if !scalar || !ok {
 			return nil, mismatch(want)
 		}
-		return json.Number(text), nil
+		return number, nil
 	case Boolean:
 		if on, err := strconv.ParseBool(strings.ToLower(text)); scalar && err == nil && len(text) > 1 {
 			return on, nil
@@ -256,6 +256,28 @@ func Scalar(value any) (text string, ok bool) {
 	default:
 		return "", false
 	}
+}
+
+// Whole is the integer that a text is, in JSON's form: templates also write 010 and +5, which
+// JSON does not have.
+func Whole(text string) (json.Number, bool) {
+	n, err := strconv.ParseInt(text, 10, 64)
+	return json.Number(strconv.FormatInt(n, 10)), err == nil
+}
+
+// decimal excludes Go's own forms of numbers: hexadecimal, underscores, infinities.
+var decimal = regexp.MustCompile(`^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$`)
+
+// Decimal is the number that a text is, in JSON's form.
+func Decimal(text string) (json.Number, bool) {
+	n, err := strconv.ParseFloat(text, 64)
+	switch {
+	case err != nil || !decimal.MatchString(text):
+		return "", false
+	case json.Valid([]byte(text)):
+		return json.Number(text), true
+	}
+	return json.Number(strconv.FormatFloat(n, 'f', -1, 64)), true
 }
 
 // Change is the effect of a change of properties on a resource.

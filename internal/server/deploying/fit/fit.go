@@ -99,8 +99,11 @@ func scalar(value any, k reflect.Kind) any {
 			return on
 		}
 	case reflect.Int, reflect.Int32, reflect.Int64, reflect.Float64:
-		if _, err := strconv.ParseFloat(text, 64); err == nil {
-			return json.Number(text)
+		if number, ok := resource.Whole(text); ok {
+			return number
+		}
+		if number, ok := resource.Decimal(text); ok {
+			return number
 		}
 	default:
 	}

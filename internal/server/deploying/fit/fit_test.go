@@ -21,7 +21,7 @@ type input struct {
 func TestInto(t *testing.T) {
 	var in input
 	if err := Into(map[string]any{
-		"KmsKeyArn": "key", "Timeout": "10", "Enabled": "true", "Config": map[string]any{"Weight": "0.5", "Names": []any{true}}, "Other": 1,
+		"KmsKeyArn": "key", "Timeout": "010", "Enabled": "true", "Config": map[string]any{"Weight": "00.5", "Names": []any{true}}, "Other": 1,
 	}, &in); err != nil {
 		t.Fatal(err)
 	}

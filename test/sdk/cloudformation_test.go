@@ -430,3 +430,22 @@ Outputs: {Alarm: {Value: !Ref Many}, Log: {Value: !GetAtt Log.Arn}, Lines: {Valu
 	equal(t, "alarms", 0, len(must(alarms.DescribeAlarms(t.Context(), &cloudwatch.DescribeAlarmsInput{}))(t).MetricAlarms))
 	equal(t, "groups", 0, len(must(groups.DescribeLogGroups(t.Context(), &cloudwatchlogs.DescribeLogGroupsInput{LogGroupNamePrefix: new("/rentals")}))(t).LogGroups))
 }
+
+// An output's value may be empty, and is answered as that: clients read it of each output.
+func TestEmptyOutput(t *testing.T) {
+	c := cloudformationAs(start(t), "test")
+	s := deploy(t, c, "empty", `{"Resources": {"Q": {"Type": "AWS::SQS::Queue"}},
+		"Outputs": {"None": {"Value": "", "Export": {"Name": "none"}}, "Joined": {"Value": {"Fn::Join": ["", []]}}}}`)
+	if len(s.Outputs) != 2 {
+		t.Fatalf("%s: %v", s.StackStatus, s.Outputs)
+	}
+	for _, o := range s.Outputs {
+		if o.OutputValue == nil || *o.OutputValue != "" {
+			t.Errorf("%s: %v", *o.OutputKey, o.OutputValue)
+		}
+	}
+	exports := must(c.ListExports(t.Context(), &cloudformation.ListExportsInput{}))(t).Exports
+	if len(exports) != 1 || exports[0].Value == nil || *exports[0].Value != "" {
+		t.Errorf("%+v", exports)
+	}
+}

@@ -89,7 +89,7 @@ func shownStack(s *stack.Stack) Stack {
 		shown.TimeoutInMinutes = &minutes
 	}
 	for _, o := range s.Outputs {
-		shown.Outputs = append(shown.Outputs, Output{o.Key, o.Value, o.Description, o.Export})
+		shown.Outputs = append(shown.Outputs, Output{o.Key, &o.Value, o.Description, o.Export})
 	}
 	return shown
 }
@@ -263,7 +263,7 @@ func (s *Service) listExports(_ context.Context, call *api.Call, in *ListExports
 	}
 	out := &ListExportsOutput{Exports: []Export{}, NextToken: next}
 	for _, o := range cut {
-		out.Exports = append(out.Exports, Export{owners[o.Export], o.Export, o.Value})
+		out.Exports = append(out.Exports, Export{owners[o.Export], o.Export, &o.Value})
 	}
 	return out, nil
 }

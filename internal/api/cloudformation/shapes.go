@@ -13,7 +13,11 @@ type Parameter struct {
 type Tag struct{ Key, Value string }
 
 // Output is an output of a stack.
-type Output struct{ OutputKey, OutputValue, Description, ExportName string }
+type Output struct {
+	OutputKey               string
+	OutputValue             *string // an empty one is shown
+	Description, ExportName string
+}
 
 // RollbackConfiguration are alarms that would roll back an operation.
 type RollbackConfiguration struct {
@@ -335,7 +339,10 @@ type ListExportsOutput struct {
 }
 
 // Export is an output that other stacks can import.
-type Export struct{ ExportingStackId, Name, Value string }
+type Export struct {
+	ExportingStackId, Name string
+	Value                  *string
+}
 
 // ListImportsInput is the request of ListImports.
 type ListImportsInput struct {

@@ -28,21 +28,21 @@ import (
 	"godwit.dev/godwit/internal/wire"
 )
 
-// respond makes the handlers of requests.
-func respond(deps Deps, s *state, r *running) (Parts, error) {
+// newParts makes the handlers of requests, and what else is seen of a server.
+func newParts(deps Deps, s *state, r *running) (Parts, error) {
 	objects, err := artifacts.Open(artifacts.Options{Config: deps.Config, Trust: r.trust, Own: deps.ownPorts(), Dial: deps.World.Dial})
 	if err != nil {
 		return Parts{}, err
 	}
-	functions := newLambda(&roles.Functions{Engine: s.engine, Sessions: s.sessions, Acting: s.sessions.Acting(s.asked), Failing: r.pollers.Failing}, r.pool, r.processes, s.limits, s.named, objects, s.links)
-	verifier := authentic(deps, s.keys)
-	trail, err := newTrail(deps, s.groups, s.identities.Current)
+	functions := newLambda(&roles.Functions{Engine: s.engine, Sessions: s.sessions, Acting: s.sessions.Acting(s.authorizer), Failing: r.pollers.Failing}, r.pool, r.processes, s.limits, s.principals, objects, s.links)
+	verifier := authentic(deps, s.credentials)
+	trail, err := newTrail(deps, s.logs, s.identities.Current)
 	if err != nil {
 		return Parts{}, err
 	}
 	answers := wire.NewHandler(wire.Options{
 		Services: services(deps, s, r, functions, objects),
-		Logger:   deps.Log, Clock: deps.Clock, Observe: s.counting.Observe(), Tracer: deps.tracer, NewRequestID: ids.Text,
+		Logger:   deps.Log, Clock: deps.Clock, Observe: s.prometheus.Observe(), Tracer: deps.tracer, NewRequestID: ids.Text,
 		Admit: func(call *api.Call) error {
 			if err := s.accounts.Request(call.Account); err != nil {
 				return err
@@ -50,13 +50,13 @@ func respond(deps Deps, s *state, r *running) (Parts, error) {
 			s.identities.NoteUse(call.AccessKey, call.Service, call.Region)
 			return s.engine.ServiceFault(call.Service, call.Region, call.Account)
 		},
-		Authentic: verifier, Known: s.identities.Known, Audit: audited(trail), Authorize: authorization(deps, s.asked, s.kms),
+		Authentic: verifier, Known: s.identities.Known, Audit: audited(trail), Authorize: authorization(deps, s.authorizer, s.kms),
 		Pace: deps.Limits.Pace(), Requests: deps.Limits.requests, Answers: deps.Limits.answers,
 		DefaultRegion: deps.Config.Region, DefaultAccount: deps.Config.Account,
 	})
 
-	sessions := newSessions(deps, s.keys)
-	gate := operating.New(operating.Options{Config: deps.Config, Clock: deps.Clock, Verifier: verifier, Policies: s.asked, Trail: trail, Sessions: ofSessions(sessions), Used: s.identities.NoteUse})
+	sessions := newSessions(deps, s.credentials)
+	gate := operating.New(operating.Options{Config: deps.Config, Clock: deps.Clock, Verifier: verifier, Policies: s.authorizer, Trail: trail, Sessions: ofSessions(sessions), Used: s.identities.NoteUse})
 	deploy(deps, s, answers, gate)
 	checks := append(s.space.checks(), auditChecks(trail)...)
 	copies, err := backupsOf(deps, s.store, s.journal)
@@ -73,36 +73,36 @@ func respond(deps Deps, s *state, r *running) (Parts, error) {
 		ahead = monitoring.Ahead(s.engine.Latest, deps.Clock)
 		checks = append(checks, monitoring.ClockCheck(ahead))
 	}
-	s.counting.Checked(ahead, checks)
-	trying := development.New(development.Options{
+	s.prometheus.Checked(ahead, checks)
+	dev := development.New(development.Options{
 		Clock: deps.Clock, Virtual: deps.Virtual, Sync: s.journal.Sync, Production: deps.Config.Production, Region: deps.Config.Region,
-		Engine: s.engine, Streams: s.deliveryStreams.Module, Stacks: s.stacks, Sources: s.sources, Alarms: s.watching.Alarms, Logs: s.groups,
+		Engine: s.engine, Streams: s.deliveryStreams.Module, Stacks: s.stacks, Sources: s.sources, Alarms: s.monitoring.Alarms, Logs: s.logs,
 	})
 	s.jobs.Await(deps.hold.Begin)
 	own := operating.API(operating.Parts{
-		Config: deps.Config, Clock: deps.Clock, Virtual: deps.Virtual, URL: s.url, Engine: s.engine, Totals: s.watching.Queues, Alarms: s.watching.Alarms, Checks: checks,
-		Listen: s.listeners.set, Gate: gate, Operator: r.operator, Metrics: s.watching.Reader, Logs: s.groups, Identities: s.identities, Jobs: s.jobs, Sources: s.sources, Backups: copies, Commits: s.journal.Commits,
-		Development: trying, Counting: s.counting,
+		Config: deps.Config, Clock: deps.Clock, Virtual: deps.Virtual, URL: s.url, Engine: s.engine, Totals: s.monitoring.Queues, Alarms: s.monitoring.Alarms, Checks: checks,
+		Listen: s.listeners.set, Gate: gate, Operator: r.operator, Metrics: s.monitoring.Reader, Logs: s.logs, Identities: s.identities, Jobs: s.jobs, Sources: s.sources, Backups: copies, Commits: s.journal.Commits,
+		Development: dev, Counting: s.prometheus,
 	})
-	maps.Copy(own, developing(deps, s, r, functions, trying))
+	maps.Copy(own, developing(deps, s, r, functions, dev))
 	pages, err := consolePages(deps, sessions, gate, s.identities, r.trust)
 	if err != nil {
 		return Parts{}, err
 	}
 	parts := Parts{
-		Wire: r.sending.Texts.Callbacks(mailpages.Serve(mailpages.Options{Engine: s.engine, NewToken: newToken, Logger: deps.Log}, s.signed.keys.Serve(answers))),
-		AWS:  answers, Forbid: answers.Forbid, Vouched: answers.Vouched, Refused: s.counting.Refusals(),
+		Wire: r.senders.Texts.Callbacks(mailpages.Serve(mailpages.Options{Engine: s.engine, NewToken: newToken, Logger: deps.Log}, s.envelopes.keys.Serve(answers))),
+		AWS:  answers, Forbid: answers.Forbid, Vouched: answers.Vouched, Refused: s.prometheus.Refusals(),
 		Operator:  gate.Operator(),
 		Console:   pages,
 		Operated:  operated(deps, trail),
 		Missed:    gate.Missed,
 		Admin:     own,
-		Developer: forDevelopers(deps.Config, s.engine, trying),
-		Metrics:   s.counting.Handler(),
+		Developer: forDevelopers(deps.Config, s.engine, dev),
+		Metrics:   s.prometheus.Handler(),
 		Functions: r.sockets.API(),
 		Ingest: ingesting.Open(ingesting.Options{
 			Config: deps.Config, Sources: s.sources, Wire: answers, Logger: deps.Log, Requests: deps.Limits.requests,
-			Trust: r.trust, Own: deps.ownPorts(), Observe: s.counting.Ingested(),
+			Trust: r.trust, Own: deps.ownPorts(), Observe: s.prometheus.Ingested(),
 		}),
 		Checks:  checks,
 		Save:    s.save,
@@ -117,25 +117,25 @@ func respond(deps Deps, s *state, r *running) (Parts, error) {
 // services are the services of the wire, by their operations.
 func services(deps Deps, s *state, r *running, functions *lambda.Service, objects *artifacts.Store) []*wire.Service {
 	return []*wire.Service{
-		wire.SQS(sqs.New(sqs.Options{Engine: s.engine, NewID: ids.New, FIFORate: deps.Config.SQSFIFORate, Bytes: s.accounts.Send, DefaultRegion: deps.Config.Region, URLHost: deps.Config.QueueURLHost, Principals: s.named}).Operations()...),
+		wire.SQS(sqs.New(sqs.Options{Engine: s.engine, NewID: ids.New, FIFORate: deps.Config.SQSFIFORate, Bytes: s.accounts.Send, DefaultRegion: deps.Config.Region, URLHost: deps.Config.QueueURLHost, Principals: s.principals}).Operations()...),
 		wire.SNS(sns.New(sns.Options{
-			Engine: s.engine, NewID: ids.Unguessable, NewToken: newToken, PublishQuota: deps.Config.MaxPublishes, Bytes: s.accounts.Send, NoMail: !r.sending.Mails.Sends(),
-			Texting:    sns.Texting{Texts: s.ledger, Publish: s.engine.Direct.PublishDirect, Origins: r.sending.Texts.Origins(), None: !r.sending.Texts.Sends()},
-			Principals: s.named,
+			Engine: s.engine, NewID: ids.Unguessable, NewToken: newToken, PublishQuota: deps.Config.MaxPublishes, Bytes: s.accounts.Send, NoMail: !r.senders.Mails.Sends(),
+			Texting:    sns.Texting{Texts: s.texts, Publish: s.engine.Direct.PublishDirect, Origins: r.senders.Texts.Origins(), None: !r.senders.Texts.Sends()},
+			Principals: s.principals,
 		}).Operations()...),
-		wire.CloudWatch(cloudwatch.New(cloudwatch.Options{Metrics: s.watching.Reader, Alarms: s.watching.Alarms}).Operations()...),
-		wire.Logs(logsapi.New(s.groups).Operations()...),
+		wire.CloudWatch(cloudwatch.New(cloudwatch.Options{Metrics: s.monitoring.Reader, Alarms: s.monitoring.Alarms}).Operations()...),
+		wire.Logs(logsapi.New(s.logs).Operations()...),
 		wire.Lambda(access.Guarded(functions.Operations())...),
 		wire.IAM(iam.New(iam.Options{Engine: s.identities}).Operations()...),
 		wire.STS(sts.New(sts.Options{Engine: s.identities, Clock: deps.Clock, Web: identityWeb(deps, r.trust, false)}).Operations()...),
-		wire.KMS(kms.New(s.kms, s.named).Operations()...),
+		wire.KMS(kms.New(s.kms, s.principals).Operations()...),
 		wire.Firehose(s.deliveryStreams.Operations()...),
 		wire.CloudFormation(cloudformation.New(cloudformation.Options{Engine: s.stacks, NewID: ids.Text, Objects: objects, May: may(deps, s)}).Operations()...),
 	}
 }
 
 // developing is the API under /_godwit/ for developers, beside the operators' API.
-func developing(deps Deps, s *state, r *running, functions *lambda.Service, trying *development.Development) map[string]http.Handler {
+func developing(deps Deps, s *state, r *running, functions *lambda.Service, dev *development.Development) map[string]http.Handler {
 	return map[string]http.Handler{
 		"GET " + adminPrefix + "clock":             admin.Deprecated("clock", admin.ReadClock(deps.Clock, deps.Virtual)),
 		"POST " + adminPrefix + "clock":            admin.Deprecated("clock", admin.Clock(deps.Virtual, s.journal.Sync)),
@@ -144,13 +144,13 @@ func developing(deps Deps, s *state, r *running, functions *lambda.Service, tryi
 		"GET " + adminPrefix + "faults":            admin.Deprecated("faults", admin.ListFaults(s.engine)),
 		"POST " + adminPrefix + "keys/rotate-root": admin.RotateRoot(rootKeyOf(deps).Rotation(s.store, s.kms.Rewrap)),
 
-		"POST " + adminPrefix + "faults": admin.Deprecated("faults", faults(deps.Config, s.engine, trying)),
-		"GET " + adminPrefix + "queue":   admin.Deprecated("queue", admin.Queue(s.engine, s.watching.Queues)),
+		"POST " + adminPrefix + "faults": admin.Deprecated("faults", faults(deps.Config, s.engine, dev)),
+		"GET " + adminPrefix + "queue":   admin.Deprecated("queue", admin.Queue(s.engine, s.monitoring.Queues)),
 
-		"GET " + adminPrefix + "outbox":                r.sending.Mails.Handler(),
-		"GET " + adminPrefix + "outbox/push":           r.sending.Pushes.Handler(),
-		"GET " + adminPrefix + "outbox/sms":            r.sending.Texts.Handler(),
-		"POST " + adminPrefix + "sms/receive":          r.sending.Texts.Receiver(),
+		"GET " + adminPrefix + "outbox":                r.senders.Mails.Handler(),
+		"GET " + adminPrefix + "outbox/push":           r.senders.Pushes.Handler(),
+		"GET " + adminPrefix + "outbox/sms":            r.senders.Texts.Handler(),
+		"POST " + adminPrefix + "sms/receive":          r.senders.Texts.Receiver(),
 		"GET " + adminPrefix + "events":                admin.Deprecated("function", admin.Events(s.engine)),
 		"GET " + adminPrefix + "backlog":               admin.Deprecated("subscription", admin.Backlog(s.engine)),
 		"POST " + adminPrefix + "subscriptions/pause":  admin.Deprecated("subscription/pause", admin.Pause(r.operator, s.engine)),

@@ -176,11 +176,11 @@ func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 	if err != nil {
 		return Parts{}, err
 	}
-	r, err := run(deps, s)
+	r, err := startBackground(deps, s)
 	if err != nil {
 		return Parts{}, err
 	}
-	return respond(deps, s, r)
+	return newParts(deps, s, r)
 }
 
 // exit ends the process after a failure of the store: memory may be ahead of the disk, and only

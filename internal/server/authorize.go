@@ -108,12 +108,12 @@ func (s *state) tagged() map[string]tagsOf {
 		"firehose": s.deliveryStreams.PolicyTags,
 		"logs": func(a arn.ARN) map[string]string {
 			a.Resource, _, _ = strings.Cut(a.Resource, ":log-stream:") // a stream has those of its group
-			tags, _ := s.groups.Tags(a)
+			tags, _ := s.logs.Tags(a)
 			return tags
 		},
 		"cloudwatch": func(a arn.ARN) map[string]string {
 			name, _ := strings.CutPrefix(a.Resource, "alarm:")
-			found, _ := s.watching.Alarms.Get(alarms.ID{Account: a.Account, Region: a.Region, Name: name})
+			found, _ := s.monitoring.Alarms.Get(alarms.ID{Account: a.Account, Region: a.Region, Name: name})
 			return found.Tags
 		},
 		"cloudformation": func(a arn.ARN) map[string]string {

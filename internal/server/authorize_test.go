@@ -203,9 +203,9 @@ func TestDocumented(t *testing.T) {
 // it.
 func TestTablesAreAll(t *testing.T) {
 	s := &state{
-		modules: modules{deliveryStreams: &streaming.Streaming{}}, engine: &shard.Engine{Direct: &direct.Publishing{}}, watching: &monitoring.Monitoring{},
+		modules: modules{deliveryStreams: &streaming.Streaming{}}, engine: &shard.Engine{Direct: &direct.Publishing{}}, monitoring: &monitoring.Monitoring{},
 	}
-	r := &running{sending: &senders.Senders{Mails: &mailing.Mailing{Sender: &mailsender.Sender{}}, Texts: &texting.Texting{Sender: &smssender.Sender{}}}}
+	r := &running{senders: &senders.Senders{Mails: &mailing.Mailing{Sender: &mailsender.Sender{}}, Texts: &texting.Texting{Sender: &smssender.Sender{}}}}
 	all := tables()
 	for _, service := range services(Deps{OnStop: func(string, func(context.Context) error) {}}, s, r, lambda.New(lambda.Options{}), nil) {
 		if all[service.Name] == nil {

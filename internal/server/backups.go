@@ -97,6 +97,6 @@ func (s *state) follow(deps Deps, trust *tls.Config) ([]admin.Check, error) {
 		return nil, err
 	}
 	deps.OnStop("backups in a bucket", func(context.Context) error { return f.Stop() })
-	s.counting.Follow(f.Metrics)
+	s.prometheus.Follow(f.Metrics)
 	return []admin.Check{{Name: "backup", Failing: f.Failing}}, nil
 }

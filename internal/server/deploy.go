@@ -23,7 +23,7 @@ func may(deps Deps, s *state) func(ctx context.Context, who *caller.Caller, via,
 		return nil
 	}
 	return func(ctx context.Context, who *caller.Caller, via, region string, need *authorize.Need) error {
-		result, err := s.asked.Decide(ctx, need, &authorize.Context{Caller: who, Region: region, Now: deps.Clock.Now().UnixMilli(), Via: via})
+		result, err := s.authorizer.Decide(ctx, need, &authorize.Context{Caller: who, Region: region, Now: deps.Clock.Now().UnixMilli(), Via: via})
 		if err == nil && !result.Allowed() {
 			err = api.Denied(who, need, &result)
 		}

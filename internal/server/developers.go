@@ -13,7 +13,7 @@ import (
 
 // forDevelopers serves the requests of tools for LocalStack; nil if requests are authenticated,
 // as such tools do not sign them.
-func forDevelopers(c config.Config, engine *shard.Engine, trying *development.Development) http.Handler {
+func forDevelopers(c config.Config, engine *shard.Engine, dev *development.Development) http.Handler {
 	if c.Production || c.Enforce || c.AdminListen != "" {
 		return nil
 	}
@@ -21,7 +21,7 @@ func forDevelopers(c config.Config, engine *shard.Engine, trying *development.De
 		Inspect: inspect.New(engine.Queues, engine.Functions), Region: c.Region, Version: config.Version,
 		Services: []string{"cloudformation", "cloudwatch", "firehose", "iam", "kms", "lambda", "logs", "sns", "sqs", "sts"},
 		Reset: func(ctx context.Context) error {
-			_, err := trying.Reset(ctx, nil, &development.Reset{Account: c.Account})
+			_, err := dev.Reset(ctx, nil, &development.Reset{Account: c.Account})
 			return err
 		},
 	})

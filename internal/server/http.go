@@ -95,11 +95,11 @@ func closeListener(l net.Listener) error {
 func (s *Server) serve(parts Parts) {
 	s.answers = s.handler(parts)
 	var secure *tls.Config
-	if s.secure != nil {
-		secure = s.secure.Config()
+	if s.certificates != nil {
+		secure = s.certificates.Config()
 	}
 	bounded := s.limits.listen
-	if s.within {
+	if s.limitsShared {
 		bounded = s.limits.others // the process has another listener for clients
 	}
 	srv, clients := forClients(s.cfg, s.log, s.limits, bounded(s.listener), secure, s.answers)

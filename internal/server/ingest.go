@@ -21,9 +21,9 @@ func (s *Server) serveIngest(ctx context.Context, parts Parts) error {
 	}
 	s.ingest = l.Addr()
 	l = s.limits.ofPosts(l)
-	if s.secure != nil {
+	if s.certificates != nil {
 		// Who posts is known by what verifies the post, and has no certificate of --tls-client-ca.
-		l = tls.NewListener(l, certs.ForAnyClient(s.secure.Config()))
+		l = tls.NewListener(l, certs.ForAnyClient(s.certificates.Config()))
 	}
 	s.serveAt("posts", l, parts.Ingest)
 	s.log.Info("posts to sources", "listen", s.ingest.String())

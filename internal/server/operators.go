@@ -63,8 +63,8 @@ func faults(c config.Config, setter admin.FaultSetter, of *development.Developme
 // probes are the paths without authentication.
 func (s *Server) probes(parts Parts) map[string]http.Handler {
 	checks := parts.Checks
-	if s.secure != nil {
-		checks = append(slices.Clip(checks), admin.Check{Name: "certificate", Failing: s.secure.Failing})
+	if s.certificates != nil {
+		checks = append(slices.Clip(checks), admin.Check{Name: "certificate", Failing: s.certificates.Failing})
 	}
 	return map[string]http.Handler{
 		"GET " + healthPath: admin.Health(config.Version, checks...),
@@ -124,7 +124,7 @@ func (s *Server) serveOperators(ctx context.Context, parts Parts) error {
 		}
 		mux.ServeHTTP(w, r)
 	})))
-	s.apart = srv.Handler
+	s.adminAnswers = srv.Handler
 	s.limits.watch(srv)
 	s.serveUntilStopped("operators", "operators' HTTP server", srv, func() error { return srv.Serve(http1.Framed(s.limits.others(l))) })
 	s.log.Info("operators", "listen", l.Addr().String())

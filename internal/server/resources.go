@@ -31,8 +31,8 @@ func (s *Server) applyResources(ctx context.Context) error {
 		Endpoint: banner.Reachable(false, s.Addr().String()), Region: s.cfg.Region,
 		Key: cmp.Or(s.cfg.Root.AccessKeyID, s.cfg.Account), Secret: s.cfg.Root.Secret, HTTP: declared.Within(s.Handler()),
 	}
-	if s.apart != nil {
-		to.OperatorHTTP = declared.Within(s.apart)
+	if s.adminAnswers != nil {
+		to.OperatorHTTP = declared.Within(s.adminAnswers)
 	}
 	applying := &declared.Applying{To: to, Account: s.cfg.Account, Region: s.cfg.Region, Out: io.Discard}
 	changes, err := applying.Run(ctx, set)

@@ -16,29 +16,29 @@ import (
 	"godwit.dev/godwit/internal/topic"
 )
 
-// running has the parts that run has started: senders, and the pool of functions.
+// running has the parts that startBackground has started: senders, and the pool of functions.
 type running struct {
 	trust     *tls.Config // certificates accepted of hosts; nil: the system's
 	sockets   *network.Network
 	pool      *invoke.Pool
 	processes *process.Runner
-	sending   *senders.Senders
+	senders   *senders.Senders
 	operator  *deliver.Operator
 	pollers   *eventsource.Pollers
 }
 
-// run starts the background parts: functions, deliveries, alarms, mappings.
-func run(deps Deps, s *state) (r *running, err error) {
+// startBackground starts the background parts: functions, deliveries, alarms, mappings.
+func startBackground(deps Deps, s *state) (r *running, err error) {
 	r = &running{}
 	if r.sockets, err = newNetwork(deps); err != nil {
 		return nil, err
 	}
-	r.pool, r.processes, err = newPool(deps, s.engine, s.limits, roles.FunctionLogs{Logs: s.groups, Sessions: s.sessions}, r.sockets, s.url, s.functions.add, s.sessions)
+	r.pool, r.processes, err = newPool(deps, s.engine, s.limits, roles.FunctionLogs{Logs: s.logs, Sessions: s.sessions}, r.sockets, s.url, s.functions.add, s.sessions)
 	if err != nil {
 		return nil, err
 	}
-	s.counting.Ask(s.engine, r.pool, r.sockets, s.groups, s.jobs, s.sources.Exists)
-	acting := s.sessions.Acting(s.asked)
+	s.prometheus.Ask(s.engine, r.pool, r.sockets, s.logs, s.jobs, s.sources.Exists)
+	acting := s.sessions.Acting(s.authorizer)
 	runEvents(deps, s.engine, s.limits, r.pool, s.functions.add, acting)
 	if r.trust, err = senders.Trust(deps.Config.EndpointCA); err != nil {
 		return nil, err
@@ -46,7 +46,7 @@ func run(deps Deps, s *state) (r *running, err error) {
 	if err := r.deliver(deps, s); err != nil {
 		return nil, err
 	}
-	if err := s.watching.Start(s.engine, s.sessions.Alarms(s.asked)); err != nil {
+	if err := s.monitoring.Start(s.engine, s.sessions.Alarms(s.authorizer)); err != nil {
 		return nil, err
 	}
 	r.pollers, err = startPollers(deps, s.engine, r.pool, acting)
@@ -55,8 +55,8 @@ func run(deps Deps, s *state) (r *running, err error) {
 
 // deliver makes the senders of all protocols, and begins deliveries.
 func (r *running) deliver(deps Deps, s *state) (err error) {
-	r.sending, err = senders.Open(senders.Options{
-		Config: deps.Config, Clock: deps.Clock, Engine: s.engine, Ledger: s.ledger, Receipt: s.counting.TextReceipt,
+	r.senders, err = senders.Open(senders.Options{
+		Config: deps.Config, Clock: deps.Clock, Engine: s.engine, Ledger: s.texts, Receipt: s.prometheus.TextReceipt,
 		Ended: s.events.Delivery, PublicURL: s.url, Trust: r.trust, Own: deps.ownPorts(),
 		Connections: deps.Limits.outgoing, Dial: deps.World.Dial, Mails: deps.World.Mails,
 	})
@@ -64,24 +64,24 @@ func (r *running) deliver(deps Deps, s *state) (err error) {
 		return err
 	}
 	deps.OnStop("endpoints' connections", func(context.Context) error {
-		r.sending.Close()
+		r.senders.Close()
 		return nil
 	})
-	if err := startStreams(deps, s.deliveryStreams, r.trust, s.watching, s.groups, s.engine, &roles.Service{Sessions: s.sessions, Principal: "firehose.amazonaws.com", Session: "AWSFirehose"}); err != nil {
+	if err := startStreams(deps, s.deliveryStreams, r.trust, s.monitoring, s.logs, s.engine, &roles.Service{Sessions: s.sessions, Principal: "firehose.amazonaws.com", Session: "AWSFirehose"}); err != nil {
 		return err
 	}
-	r.sending.ByProtocol[topic.Firehose] = firehosesender.New(s.deliveryStreams, &roles.Service{
-		Sessions: s.sessions, Principal: "sns.amazonaws.com", Session: "SNS", Authorizer: s.asked,
+	r.senders.ByProtocol[topic.Firehose] = firehosesender.New(s.deliveryStreams, &roles.Service{
+		Sessions: s.sessions, Principal: "sns.amazonaws.com", Session: "SNS", Authorizer: s.authorizer,
 	})
-	scheduler := deliver.New(deliver.Options{
-		Engine: deliveries{s.engine, deps.owned}, Clock: deps.Clock, Logger: deps.Log, Tracer: deps.tracer, Senders: r.sending.ByProtocol,
-		Events:    append(slices.Clip(s.events), r.sending.Texts.Book), // it has recorded the receipts that it reports
-		PublicURL: s.url, Signer: s.signed.keys.NewSigner(),
+	dispatcher := deliver.New(deliver.Options{
+		Engine: deliveries{s.engine, deps.owned}, Clock: deps.Clock, Logger: deps.Log, Tracer: deps.tracer, Senders: r.senders.ByProtocol,
+		Events:    append(slices.Clip(s.events), r.senders.Texts.Book), // it has recorded the receipts that it reports
+		PublicURL: s.url, Signer: s.envelopes.keys.NewSigner(),
 		Jitter: deps.Jitter, JitterShare: deps.Config.Jitter,
 		HostLimit: deps.Config.EndpointConcurrency, Limit: deps.Config.DeliveryConcurrency,
 	})
-	deps.OnStop("deliveries", scheduler.Stop)
-	deps.hold.Begin(func() { s.engine.SetConsumer("sns", scheduler) })
-	r.operator = deliver.NewOperator(scheduler, s.engine)
+	deps.OnStop("deliveries", dispatcher.Stop)
+	deps.hold.Begin(func() { s.engine.SetConsumer("sns", dispatcher) })
+	r.operator = deliver.NewOperator(dispatcher, s.engine)
 	return nil
 }

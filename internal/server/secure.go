@@ -48,7 +48,7 @@ func (s *Server) openCertificates(root *seal.Root) error {
 		if err != nil {
 			return err
 		}
-		s.secure = files
+		s.certificates = files
 		c.Live.OnReload(files.Reload)
 	case len(c.ACMEDomains) > 0:
 		cache := c.ACMECache
@@ -65,22 +65,22 @@ func (s *Server) openCertificates(root *seal.Root) error {
 		if err != nil {
 			return err
 		}
-		s.secure = manager
+		s.certificates = manager
 	}
 	return nil
 }
 
 // watchCertificates renews certificates, once the server serves requests.
 func (s *Server) watchCertificates(ctx context.Context) error {
-	if s.secure == nil {
+	if s.certificates == nil {
 		return nil
 	}
-	if manager, ok := s.secure.(*acme.Manager); ok && s.cfg.ACMEHTTP != "" {
+	if manager, ok := s.certificates.(*acme.Manager); ok && s.cfg.ACMEHTTP != "" {
 		if err := s.serveChallenges(ctx, manager.Handler()); err != nil {
 			return err
 		}
 	}
-	stop := s.secure.Watch()
+	stop := s.certificates.Watch()
 	s.stack.Push("certificates", func(context.Context) error {
 		stop()
 		return nil

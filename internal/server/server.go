@@ -42,18 +42,18 @@ type Server struct {
 	failed   context.Context // done, with the cause, when a part cannot continue
 	fail     context.CancelCauseFunc
 
-	lifecycle chan struct{} // holds one token, which Start and Stop take: one at a time
-	used      bool          // guarded by lifecycle
-	stack     shutdown.Stack
-	listener  net.Listener // guarded by lifecycle
-	ingest    net.Addr     // guarded by lifecycle; nil: no posts are taken
-	limits    *Limits      // guarded by lifecycle
-	within    bool         // limits are those of a process that serves its clients itself
-	notices   func() []string
-	save      func(context.Context) error // nil: there is nothing to save
-	answers   http.Handler                // nil until Start has completed
-	apart     http.Handler                // what is answered at --admin-listen; nil: answers does that
-	secure    certificates                // nil: there is no TLS
+	lifecycle    chan struct{} // holds one token, which Start and Stop take: one at a time
+	used         bool          // guarded by lifecycle
+	stack        shutdown.Stack
+	listener     net.Listener // guarded by lifecycle
+	ingest       net.Addr     // guarded by lifecycle; nil: no posts are taken
+	limits       *Limits      // guarded by lifecycle
+	limitsShared bool         // limits are those of a process that serves its clients itself
+	notices      func() []string
+	save         func(context.Context) error // nil: there is nothing to save
+	answers      http.Handler                // nil until Start has completed
+	adminAnswers http.Handler                // what is answered at --admin-listen; nil: answers does that
+	certificates certificates                // nil: there is no TLS
 }
 
 // New makes a server whose parts are made by build; nil: Assemble.
@@ -70,7 +70,7 @@ func New(cfg config.Config, log *slog.Logger, build Build) *Server {
 
 // Within has a server that is not started yet share the limits of its process, which serves clients by
 // another listener, and passes their requests to Handler.
-func (s *Server) Within(limits *Limits) { s.limits, s.within = limits, true }
+func (s *Server) Within(limits *Limits) { s.limits, s.limitsShared = limits, true }
 
 // Run runs a server until ctx ends or a part fails, and stops it. The banner goes to stdout;
 // since is when the process began.
@@ -168,7 +168,7 @@ func (s *Server) start(ctx context.Context) error {
 	if err := s.listen(ctx); err != nil {
 		return err
 	}
-	if !s.within {
+	if !s.limitsShared {
 		s.limits = NewLimits(s.cfg, s.log)
 	}
 	parts, err := s.build(ctx, s.deps())

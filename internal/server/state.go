@@ -52,37 +52,37 @@ import (
 type state struct {
 	modules
 
-	url     string // prefix of links to this server
-	store   store.Store
-	space   freeSpace
-	journal *journal.Journal
-	engine  *shard.Engine
-	signed  *envelopes
-	limits  shard.FunctionLimits
+	url       string // prefix of links to this server
+	store     store.Store
+	space     freeSpace
+	journal   *journal.Journal
+	engine    *shard.Engine
+	envelopes *envelopes
+	limits    shard.FunctionLimits
 
 	accounts *accounts.Accounts
 
-	counting  *monitoring.Prometheus // nil: Prometheus is off
-	watching  *monitoring.Monitoring
-	events    deliveryEvents
-	functions functionEvents
-	listeners *laterEvents // of events, for listeners that are made later
+	prometheus *monitoring.Prometheus // nil: Prometheus is off
+	monitoring *monitoring.Monitoring
+	events     deliveryEvents
+	functions  functionEvents
+	listeners  *laterEvents // of events, for listeners that are made later
 
-	keys     credentials // all except the root's
-	named    identity.Principals
-	sessions *roles.Sessions
-	asked    *authorize.Authorizer
+	credentials credentials // all except the root's
+	principals  identity.Principals
+	sessions    *roles.Sessions
+	authorizer  *authorize.Authorizer
 }
 
 // modules are the kernel's modules beside the engine.
 type modules struct {
 	kms             *keys.Module
 	identities      *identity.Module
-	ledger          *texts.Module
+	texts           *texts.Module
 	jobs            *jobs.Module
 	sources         *sources.Module
 	stacks          *stacks.Module
-	groups          *logs.Logs
+	logs            *logs.Logs
 	deliveryStreams *streaming.Streaming
 
 	links link.Tokens
@@ -96,12 +96,12 @@ func openState(ctx context.Context, deps Deps) (*state, error) {
 	}
 	s := &state{
 		url: strings.TrimRight(cmp.Or(deps.Config.PublicURL, deps.URL), "/"), store: st, space: guard, limits: functionLimits(deps.Config),
-		counting:  monitoring.NewPrometheus(monitoring.PrometheusOptions{Config: deps.Config, Store: st, Low: guard.full, Limits: deps.Limits.stats, Spans: deps.countSpans()}),
-		listeners: &laterEvents{},
+		prometheus: monitoring.NewPrometheus(monitoring.PrometheusOptions{Config: deps.Config, Store: st, Low: guard.full, Limits: deps.Limits.stats, Spans: deps.countSpans()}),
+		listeners:  &laterEvents{},
 	}
 	var ended atomic.Bool // a request that is still carried out had its connection closed before
 	s.journal = journal.Open(journal.Options{
-		Store: st, Observe: deps.Committed, Logger: deps.Log, Fatal: deps.storeFailed, Replicated: deps.World.Replicated, Synced: s.counting.Syncs(),
+		Store: st, Observe: deps.Committed, Logger: deps.Log, Fatal: deps.storeFailed, Replicated: deps.World.Replicated, Synced: s.prometheus.Syncs(),
 		Closed: func() {
 			if deps.World.Closed != nil {
 				deps.World.Closed()
@@ -124,25 +124,25 @@ func openState(ctx context.Context, deps Deps) (*state, error) {
 	}
 	k := kernel.New(kernel.Options{Journal: s.journal, Clock: deps.Clock, Logger: deps.Log, Full: guard.full, Fatal: deps.exit})
 	s.modules = newModules(deps, k, sealing)
-	s.watching = monitoring.New(monitoring.Options{
-		Config: deps.Config, Kernel: k, Clock: deps.Clock, Logger: deps.Log, Fatal: deps.exit, Series: s.counting.Series(), NewID: ids.New, Held: deps.hold.Held,
+	s.monitoring = monitoring.New(monitoring.Options{
+		Config: deps.Config, Kernel: k, Clock: deps.Clock, Logger: deps.Log, Fatal: deps.exit, Series: s.prometheus.Series(), NewID: ids.New, Held: deps.hold.Held,
 	})
-	s.keys = chain(s.identities.Credential, deps.Keys)
-	s.named = identity.Principals{Module: s.identities, Enforced: deps.Config.Enforce}
+	s.credentials = chain(s.identities.Credential, deps.Keys)
+	s.principals = identity.Principals{Module: s.identities, Enforced: deps.Config.Enforce}
 	s.sessions = &roles.Sessions{
-		Identities: s.identities, Clock: deps.Clock, Strict: deps.Config.Enforce, Environments: keys.NewEnvironments(s.kms, s.named.BindPrincipal),
+		Identities: s.identities, Clock: deps.Clock, Strict: deps.Config.Enforce, Environments: keys.NewEnvironments(s.kms, s.principals.BindPrincipal),
 	}
-	eventLog := deliver.NewEventLog(deps.Log, clock.NewJitter(clock.RandomSeed()), s.groups, s.sessions.DeliveryStatus())
+	eventLog := deliver.NewEventLog(deps.Log, clock.NewJitter(clock.RandomSeed()), s.logs, s.sessions.DeliveryStatus())
 	s.events = deliveryEvents{eventLog, s.listeners}
 	if deps.Config.Metrics {
-		s.events = append(s.events, s.watching)
+		s.events = append(s.events, s.monitoring)
 	}
-	if record := s.watching.FunctionEvents(); record != nil {
+	if record := s.monitoring.FunctionEvents(); record != nil {
 		s.functions = append(s.functions, record)
 	}
-	if s.counting != nil {
-		s.events = append(s.events, s.counting)
-		s.functions = append(s.functions, s.counting.FunctionEvent)
+	if s.prometheus != nil {
+		s.events = append(s.events, s.prometheus)
+		s.functions = append(s.functions, s.prometheus.FunctionEvent)
 	}
 	if err := s.openEngine(deps, k, sealing, eventLog); err != nil {
 		return nil, err
@@ -153,8 +153,8 @@ func openState(ctx context.Context, deps Deps) (*state, error) {
 // save is Parts.Save.
 func (s *state) save(ctx context.Context) error {
 	return saveWithin(ctx, s.engine.Kernel, func() error {
-		s.groups.Save()
-		return s.watching.Save()
+		s.logs.Save()
+		return s.monitoring.Save()
 	})
 }
 
@@ -180,11 +180,11 @@ func newModules(deps Deps, k *kernel.Kernel, sealing *seal.Keys) modules {
 	m := modules{
 		kms:             keys.New(k, sealing),
 		identities:      identity.New(k, identity.Options{Sealer: sealing.Sealer("identity"), Clock: deps.Clock, Orphaned: orphaned(deps)}),
-		ledger:          texts.New(k, texts.Options{Sandbox: deps.Config.SMS.Sandbox, Sealer: sealing.Sealer(texts.Purpose)}),
+		texts:           texts.New(k, texts.Options{Sandbox: deps.Config.SMS.Sandbox, Sealer: sealing.Sealer(texts.Purpose)}),
 		jobs:            jobs.New(k, sealing.Sealer(jobs.Purpose)),
 		sources:         sources.New(k, sealing.Sealer(sources.Purpose)),
 		stacks:          stacks.New(k, sealing.Sealer(stacks.Purpose), refusal.Text),
-		groups:          logs.New(k, logs.Options{MaxBytes: deps.Config.LogsMaxBytes}),
+		logs:            logs.New(k, logs.Options{MaxBytes: deps.Config.LogsMaxBytes}),
 		deliveryStreams: streaming.New(k, sealing, deps.Config),
 		links:           link.New(sealing.Sealer(link.Purpose)),
 	}
@@ -197,7 +197,7 @@ func newModules(deps Deps, k *kernel.Kernel, sealing *seal.Keys) modules {
 
 // openEngine loads the state into the engine, and refuses a clock that is behind it.
 func (s *state) openEngine(deps Deps, k *kernel.Kernel, sealing *seal.Keys, eventLog *deliver.EventLog) (err error) {
-	s.signed = &envelopes{url: s.url}
+	s.envelopes = &envelopes{url: s.url}
 	s.accounts = accounts.New(deps.accountLimits, clock.System.Now)
 	moves := roles.NewMoves(deps.Clock, deps.Config.Enforce)
 	s.engine, err = shard.Open(shard.Options{
@@ -210,11 +210,11 @@ func (s *state) openEngine(deps Deps, k *kernel.Kernel, sealing *seal.Keys, even
 			Subscriptions: deps.Config.MaxSubscriptions, FilterPolicies: deps.Config.MaxFilterPolicies, Replays: deps.Config.MaxReplays,
 		},
 		FunctionLimits: s.limits, FunctionUpdates: deps.Config.LambdaUpdateTime, Draw: deps.Jitter.Float64,
-		History: deps.Config.DeliveryHistory, TwoStep: deps.World.TwoStep, Events: s.watching.Queues.Add, Accepted: s.functions.accepted,
-		NewID: ids.New, Render: s.signed.render, Sign: s.signed.sign,
+		History: deps.Config.DeliveryHistory, TwoStep: deps.World.TwoStep, Events: s.monitoring.Queues.Add, Accepted: s.functions.accepted,
+		NewID: ids.New, Render: s.envelopes.render, Sign: s.envelopes.sign,
 	})
-	s.asked = &authorize.Authorizer{Identities: s.identities, Resources: resources{s.engine, s.identities, s.tagged()}, Current: s.identities.Current}
-	moves.Open(s.asked, err)
+	s.authorizer = &authorize.Authorizer{Identities: s.identities, Resources: resources{s.engine, s.identities, s.tagged()}, Current: s.identities.Current}
+	moves.Open(s.authorizer, err)
 	if err != nil {
 		return err
 	}
@@ -231,13 +231,13 @@ func (s *state) openEngine(deps Deps, k *kernel.Kernel, sealing *seal.Keys, even
 	}()
 	if deps.Virtual != nil {
 		deps.Virtual.SetAtLeast(s.engine.Latest())
-		deps.Virtual.SetAtLeast(s.watching.Latest())
+		deps.Virtual.SetAtLeast(s.monitoring.Latest())
 	} else if ahead := s.engine.Latest().Sub(deps.Clock.Now()); ahead > maxAhead {
 		return fmt.Errorf("the data in %s is from a clock %s ahead of this machine's, and would stand still until then: "+
 			"set the clock, go on with godwit dev --clock virtual, or choose another directory (--data)",
 			deps.Config.Data, ahead.Round(time.Second))
 	}
-	return s.signed.open(deps, s.engine)
+	return s.envelopes.open(deps, s.engine)
 }
 
 // freeSpace monitors the disk, if the state is on one.

@@ -43,7 +43,7 @@ type PlannedDelivery struct {
 }
 
 func (sh *Shard) Plan(fs []Fanout) (publications int, shards []uint16, deliveries []PlannedDelivery) {
-	p := sh.plan(fs)
+	p := sh.newPlan(fs)
 	for _, s := range p.shards {
 		shards = append(shards, s.ID)
 	}

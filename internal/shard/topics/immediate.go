@@ -40,6 +40,8 @@ type plan struct {
 	immediate    bool            // a subscriber is a queue
 	seen         uint64          // the ids of shards, as a bit set
 	size         int             // estimated size of the commit, in bytes
+
+	slow []*topic.Subscription // reused by addMatching
 }
 
 // planned is the delivery of one publication to one subscription.
@@ -97,40 +99,19 @@ func queueOf(sub *topic.Subscription) arn.ARN {
 	return a
 }
 
-// plan finds the subscriptions of publications of one topic, for as many of these as fit into
+// newPlan finds the subscriptions of publications of one topic, for as many of these as fit into
 // one commit. If the first one alone has too many subscriptions, the rest are deferred if the
 // topic allows that; else the plan is empty. It is valid for the current generation of the
 // shard's catalog.
-func (sh *Shard) plan(fs []fanout) plan {
+func (sh *Shard) newPlan(fs []fanout) plan {
 	p := plan{shards: []*kernel.Shard{sh.Base()}, deliveries: make([]planned, 0, min(sh.planned*len(fs), fanoutStep))}
 	p.seen = 1 << sh.ID
-	patient := !fs[0].Topic.FIFO() // deliveries may be deferred: there is no order
+	deferrable := !fs[0].Topic.FIFO() // there is no order
 	free := maxDeferred - sh.fanningOut[fs[0].Topic]
-	var slow []*topic.Subscription
 	for i := range fs {
-		f := &fs[i]
-		each, before, slowOnes := f.P.RecordSize(), len(p.deliveries), 0
-		f.reached, f.later, slow = topic.Reached{}, false, slow[:0]
-		for sub := range sh.Topics.Match(f.Topic, "", f.Message()) {
-			if f.later = p.full() || slowOnes == maxPassed; f.later {
-				break
-			}
-			if f.Topic.FIFO() && !sub.Wants(math.MaxUint64) { // the next sequence is later than any
-				continue
-			}
-			if !patient || !sh.slow(sub) {
-				p.add(sh, f, i, sub, each)
-			} else if slowOnes++; slowOnes <= maxSlow {
-				slow = append(slow, sub)
-			}
-		}
-		f.later = f.later || slowOnes > maxSlow
-		for n := 0; n < len(slow) && !f.later; n++ {
-			if f.later = p.full(); !f.later {
-				p.add(sh, f, i, slow[n], each)
-			}
-		}
-		if f.later && (!patient || i > 0 && (p.full() || free <= 0)) {
+		f, before := &fs[i], len(p.deliveries)
+		p.addMatching(sh, f, i)
+		if f.later && (!deferrable || i > 0 && (p.full() || free <= 0)) {
 			f.later, p.deliveries = false, p.deliveries[:before]
 			if i == 0 {
 				sh.planned = fanoutStep
@@ -141,12 +122,40 @@ func (sh *Shard) plan(fs []fanout) plan {
 		sh.planned = len(p.deliveries) - before
 		if f.later { // the publication is stored in the same commit
 			free--
-			p.size += max(each, f.P.Size()) // with all bodies
+			p.size += max(f.P.RecordSize(), f.P.Size()) // with all bodies
 			sh.planned++
 		}
 	}
 	p.order()
 	return p
+}
+
+// addMatching adds the deliveries of a publication, the n-th, to the subscriptions that match it:
+// to the slow ones of a standard topic last, and if they are few. f.later says that others are
+// left.
+func (p *plan) addMatching(sh *Shard, f *fanout, n int) {
+	size, fifo, slow := f.P.RecordSize(), f.Topic.FIFO(), 0
+	f.reached, f.later, p.slow = topic.Reached{}, false, p.slow[:0]
+	for sub := range sh.Topics.Match(f.Topic, "", f.Message()) {
+		if f.later = p.full() || slow == maxPassed; f.later {
+			break
+		}
+		if fifo && !sub.Wants(math.MaxUint64) { // the next sequence is later than any
+			continue
+		}
+		if fifo || !sh.slow(sub) {
+			p.add(sh, f, n, sub, size)
+		} else if slow++; slow <= maxSlow {
+			p.slow = append(p.slow, sub)
+		}
+	}
+	f.later = f.later || slow > maxSlow
+	for _, sub := range p.slow {
+		if f.later = f.later || p.full(); f.later {
+			return
+		}
+		p.add(sh, f, n, sub, size)
+	}
 }
 
 // made is a delivery, and whether it was made immediately.
@@ -211,7 +220,7 @@ func (sh *Shard) publishInOneCommit(tx *kernel.Tx, fs []fanout) (c *journal.Comm
 	if sh.behind(fs[0].Topic) {
 		return nil, 0
 	}
-	p := sh.plan(fs)
+	p := sh.newPlan(fs)
 	if p.publications == 0 {
 		return nil, 0
 	}

@@ -105,17 +105,17 @@ func (e *Topics) Publish(ctx context.Context, t arn.ARN, publications ...publica
 func (sh *Shard) publish(calls []*call) (reach int) {
 	t := calls[0].Topic
 	var fs []fanout
-	var refused *journal.Commit
+	var dependsOn *journal.Commit // of an answer without a commit of its own
 	own, err := sh.Run(journal.Awaited, func(tx *kernel.Tx) (err error) {
 		if with := joined(calls); len(with) > 0 {
 			tx.Widen(append([]*kernel.Shard{sh.Base()}, with...))
 		}
-		fs, refused, err = sh.fanOutAll(tx, t, calls)
+		fs, dependsOn, err = sh.fanOutAll(tx, t, calls)
 		if t.FIFO() { // duplicates depend on their originals
-			refused = sh.Stream.Last()
+			dependsOn = sh.Stream.Last()
 		}
-		if refused == nil { // the topic's existence, or its absence, must be durable all the same
-			refused = sh.LastCatalogCommit
+		if dependsOn == nil { // the topic's existence, or its absence, must be durable all the same
+			dependsOn = sh.LastCatalogCommit
 		}
 		reach = sh.planned
 		if sh.fanningOut[t] >= maxDeferred {
@@ -136,7 +136,7 @@ func (sh *Shard) publish(calls []*call) (reach int) {
 			p.results, p.err = nil, err
 		}
 		if p.durable == nil || t.FIFO() || p.err != nil {
-			p.durable = refused
+			p.durable = dependsOn
 		}
 	}
 	return reach
@@ -172,9 +172,8 @@ func (p *publisher) take(fs []fanout) {
 }
 
 // fanOutAll accepts and fans out all publications of calls. With an error, fs has the
-// publications that were accepted before it, and the answer with the error has to wait for the
-// commit refused.
-func (sh *Shard) fanOutAll(tx *kernel.Tx, t arn.ARN, calls []*call) (fs []fanout, refused *journal.Commit, err error) {
+// publications that were accepted before it, and the answer with the error depends on a commit.
+func (sh *Shard) fanOutAll(tx *kernel.Tx, t arn.ARN, calls []*call) (fs []fanout, dependsOn *journal.Commit, err error) {
 	found, ok := sh.Topics.Topic(t)
 	if !ok {
 		return nil, nil, topic.ErrNoTopic

@@ -285,7 +285,7 @@ var Table = [...]Kind{
 	KindPlatformEndpoint:    {"platform endpoint", ModulePlatforms, sharded(tag(Platforms), tag(PlatformEndpoints), number(PartIncarnation), id(PartEndpoint, 16)), versioned},
 	KindPlatformToken:       {"platform endpoint by its token", ModulePlatforms, sharded(tag(Platforms), tag(PlatformTokens), number(PartIncarnation), id("token", 16)), "the endpoint's id, 16 bytes"},
 
-	KindFanout:       {"publication that is being spread", ModuleTopics, sharded(tag(Fanouts), number(PartCount)), fanoutForm},
+	KindFanout:       {"publication that is being fanned out", ModuleTopics, sharded(tag(Fanouts), number(PartCount)), fanoutForm},
 	KindQueue:        {"queue", ModuleQueues, append(named(Queues), text(PartName)), versioned},
 	KindReplay:       {"replay of an archive", ModuleTopics, sharded(tag(Replays), number(PartIncarnation)), "16 bytes: time, sequence"},
 	KindSubscription: {"subscription", ModuleTopics, append(slashed(sharded(tag(Subscriptions))...), zeroed(PartName), text(PartID)), versioned},

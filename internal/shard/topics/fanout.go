@@ -2,7 +2,7 @@ package topics
 
 import (
 	"encoding/binary"
-	"fmt"
+	"errors"
 	"runtime"
 
 	"godwit.dev/godwit/internal/arn"
@@ -166,7 +166,7 @@ func (sh *Shard) stepFanout() (more bool, number uint64, encrypted *fanout) {
 	sh.FlushAppended()
 	value, ok, err := sh.module.Store.Get(nil, key)
 	if err == nil && !ok {
-		err = fmt.Errorf("a publication that is being spread has no record")
+		err = errors.New("a publication that is being fanned out has no record")
 	}
 	f := new(fanout)
 	if err == nil {

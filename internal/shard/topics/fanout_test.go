@@ -118,7 +118,7 @@ func testCrashInFanOut(t *testing.T, slow, others int) {
 			t.Errorf("seed %d: crash %d: as many subscriptions by how often they got the message: %v", seed, i, got)
 		}
 		if n := shardtest.CountKeys(t, s, 'P', 0) + shardtest.CountKeys(t, s, 'G', 0); n != 0 {
-			t.Errorf("seed %d: crash %d: %d records of publications that are being spread are left", seed, i, n)
+			t.Errorf("seed %d: crash %d: %d records of publications that are being fanned out are left", seed, i, n)
 		}
 		e.Close()
 		s.Close()
@@ -150,7 +150,7 @@ func listen(t *testing.T, e *shard.Engine, to arn.ARN, id string) {
 }
 
 // TestLateSubscriberGetsNothing: who subscribes while a publication is still
-// being spread does not get it.
+// being fanned out does not get it.
 func TestLateSubscriberGetsNothing(t *testing.T) {
 	ctx := context.Background()
 	now := clock.NewVirtual(shardtest.Start)
@@ -273,7 +273,7 @@ func (w *wideWorld) length(i int) (n int64) {
 	return n
 }
 
-// left counts the records of publications that are being spread.
+// left counts the records of publications that are being fanned out.
 func (w *wideWorld) left() int {
 	w.Journal.Flush()
 	return shardtest.CountKeys(w.t, w.Store, 'P', 0) + shardtest.CountKeys(w.t, w.Store, 'G', 0)

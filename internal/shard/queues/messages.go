@@ -3,7 +3,6 @@ package queues
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"godwit.dev/godwit/internal/arn"
@@ -78,44 +77,6 @@ func (sh *Shard) send(a arn.ARN, msgs []SendEntry) ([]SendResult, error) {
 	sh.EmitMessages(qs, MessagesDeduplicated, now, duplicates)
 	sh.EmitSent(qs, now, sh.sizes)
 	return results, nil
-}
-
-// noteCommit notes the commit that makes the messages up to a sequence durable.
-func (qs *Queue) noteCommit(sequence uint64, c *journal.Commit) {
-	qs.forgetDurable()
-	if n := len(qs.unsynced.pending); n > 0 && qs.unsynced.pending[n-1].commit == c {
-		qs.unsynced.pending[n-1].sequence = sequence
-		return
-	}
-	qs.unsynced.pending = append(qs.unsynced.pending, pendingAppend{sequence: sequence, commit: c})
-}
-
-// forgetDurable drops the commits that are durable.
-func (qs *Queue) forgetDurable() {
-	i := 0
-	for i < len(qs.unsynced.pending) && qs.unsynced.pending[i].commit.Durable() {
-		qs.unsynced.durable = qs.unsynced.pending[i].sequence
-		i++
-	}
-	if qs.unsynced.pending = slices.Delete(qs.unsynced.pending, 0, i); len(qs.unsynced.pending) == 0 && !qs.Emptied {
-		qs.unsynced.pending = nil
-	}
-}
-
-// commitOf is the commit that makes a message durable; nil: it is durable.
-func (qs *Queue) commitOf(sequence uint64) *journal.Commit {
-	if sequence <= qs.unsynced.durable {
-		return nil
-	}
-	for i := range qs.unsynced.pending {
-		if p := &qs.unsynced.pending[i]; p.sequence >= sequence {
-			if p.commit.Durable() {
-				return nil
-			}
-			return p.commit
-		}
-	}
-	return nil
 }
 
 // Found is what a receive has leased.
@@ -320,33 +281,6 @@ func (q *Queues) waitFor(ctx context.Context, sh *Shard, w *waiter, wait time.Du
 		return <-w.result
 	}
 	return Found{Err: ctx.Err()}
-}
-
-// unreadable is a leased message whose record cannot be read, with the error.
-type unreadable struct {
-	lease queue.Lease
-	err   error
-}
-
-// quarantine keeps messages that cannot be read or signed leased until the next start of the
-// process, so that they do not block others.
-func (sh *Shard) quarantine(qs *Queue, all []unreadable) {
-	gone := false
-	sh.RunLazy(func() {
-		if gone = qs.Gone; gone {
-			return
-		}
-		for _, u := range all {
-			_, _ = sh.Do(qs, sh.Now(), queue.Quarantine{Lease: u.lease}) // fails if the lease has ended
-		}
-		sh.Touch(qs)
-	})
-	for _, u := range all {
-		if !gone {
-			sh.module.Logger.Error("a message cannot be read, and is quarantined until the next start",
-				"queue", qs.ARN.String(), "sequence", u.lease.Sequence, "error", u.err)
-		}
-	}
 }
 
 // DeleteMessages deletes received messages by their receipt handles. It is idempotent. Errors:

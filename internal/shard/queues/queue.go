@@ -247,26 +247,12 @@ type queueTimer struct {
 	index int32
 }
 
-// unsynced has the sequence up to which messages are durable, and the commits that make the
-// later ones durable.
-type unsynced struct {
-	newest  uint64 // the last message that the command has added
-	durable uint64 // messages up to it are durable; 0: not known of any
-	pending []pendingAppend
-}
-
 // Topic is the topic of a subscription: its backlogs end with it, before they are dropped.
 type Topic interface{ Gone() bool }
 
 // DeadLetters are the messages that are being moved to a queue's dead-letter queue, oldest
 // first.
 type DeadLetters struct{ Moves []queue.Lease }
-
-// pendingAppend is the commit that makes the messages up to a sequence durable.
-type pendingAppend struct {
-	sequence uint64
-	commit   *journal.Commit
-}
 
 // Touch marks a queue as changed by the command.
 func (sh *Shard) Touch(qs *Queue) {
@@ -316,14 +302,6 @@ func (qs *Queue) count() {
 	}
 	qs.reported.account.AddBytes(now - qs.reported.bytes)
 	qs.reported.bytes = now
-}
-
-// Appended implements kernel.Dirty.
-func (qs *Queue) Appended(c *journal.Commit) {
-	if qs.unsynced.newest != 0 {
-		qs.noteCommit(qs.unsynced.newest, c)
-		qs.unsynced.newest = 0
-	}
 }
 
 // AfterCommit reacts to a change of a queue: it serves waiting receives, notifies the consumer

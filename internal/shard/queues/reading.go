@@ -195,3 +195,63 @@ func (q *Queues) sign(received []Received) []error {
 	wg.Wait()
 	return errs
 }
+
+// requeue releases leases of a receive that no client has seen: the messages are visible again, and
+// the receive is not counted. What other receives with the same attempt have got stays leased.
+func (sh *Shard) requeue(found *Found, all []queue.Lease) {
+	sh.unanswered(found, all, func(l queue.Lease, now int64) queue.Command {
+		return queue.Return{Lease: l, Due: now, Uncounted: true, Attempt: found.attempt}
+	})
+}
+
+// withhold is requeue for messages that nobody can decrypt now: they stay leased, as the first ones of
+// the queue would otherwise be all that anybody finds.
+func (sh *Shard) withhold(found *Found, all []queue.Lease) {
+	sh.unanswered(found, all, func(l queue.Lease, _ int64) queue.Command {
+		return queue.Withhold{Lease: l, Attempt: found.attempt}
+	})
+}
+
+func (sh *Shard) unanswered(found *Found, all []queue.Lease, command func(l queue.Lease, now int64) queue.Command) {
+	if len(all) == 0 {
+		return
+	}
+	qs := found.queue
+	sh.RunLazy(func() {
+		if qs.Gone {
+			return
+		}
+		now := sh.Now()
+		for _, l := range all {
+			_, _ = sh.Do(qs, now, command(l, now)) // fails if the message was deleted meanwhile
+		}
+		sh.Touch(qs)
+	})
+}
+
+// unreadable is a leased message whose record cannot be read, with the error.
+type unreadable struct {
+	lease queue.Lease
+	err   error
+}
+
+// quarantine keeps messages that cannot be read or signed leased until the next start of the
+// process, so that they do not block others.
+func (sh *Shard) quarantine(qs *Queue, all []unreadable) {
+	gone := false
+	sh.RunLazy(func() {
+		if gone = qs.Gone; gone {
+			return
+		}
+		for _, u := range all {
+			_, _ = sh.Do(qs, sh.Now(), queue.Quarantine{Lease: u.lease}) // fails if the lease has ended
+		}
+		sh.Touch(qs)
+	})
+	for _, u := range all {
+		if !gone {
+			sh.module.Logger.Error("a message cannot be read, and is quarantined until the next start",
+				"queue", qs.ARN.String(), "sequence", u.lease.Sequence, "error", u.err)
+		}
+	}
+}

@@ -90,36 +90,3 @@ func (r *splittingReader) Get(key []byte) ([]byte, bool, error) { return (*atomi
 func (r *splittingReader) Scan(span layout.Span, f func(key, value []byte) bool) error {
 	return (*atomicReader)(r).Scan(span, f)
 }
-
-// requeue releases leases of a receive that no client has seen: the messages are visible again, and
-// the receive is not counted. What other receives with the same attempt have got stays leased.
-func (sh *Shard) requeue(found *Found, all []queue.Lease) {
-	sh.unanswered(found, all, func(l queue.Lease, now int64) queue.Command {
-		return queue.Return{Lease: l, Due: now, Uncounted: true, Attempt: found.attempt}
-	})
-}
-
-// withhold is requeue for messages that nobody can decrypt now: they stay leased, as the first ones of
-// the queue would otherwise be all that anybody finds.
-func (sh *Shard) withhold(found *Found, all []queue.Lease) {
-	sh.unanswered(found, all, func(l queue.Lease, _ int64) queue.Command {
-		return queue.Withhold{Lease: l, Attempt: found.attempt}
-	})
-}
-
-func (sh *Shard) unanswered(found *Found, all []queue.Lease, command func(l queue.Lease, now int64) queue.Command) {
-	if len(all) == 0 {
-		return
-	}
-	qs := found.queue
-	sh.RunLazy(func() {
-		if qs.Gone {
-			return
-		}
-		now := sh.Now()
-		for _, l := range all {
-			_, _ = sh.Do(qs, now, command(l, now)) // fails if the message was deleted meanwhile
-		}
-		sh.Touch(qs)
-	})
-}

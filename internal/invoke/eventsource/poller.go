@@ -90,7 +90,8 @@ func (b *busy) end() {
 // virtual clock except while it waits: for a message, the end of a batch, or a missing queue
 // or function. The event that ends such a wait takes the hold of the clock.
 type poller struct {
-	*Pollers
+	*Options
+	pollers *Pollers
 	mapping mapping.Mapping
 	filters []*Filter
 	ctx     context.Context // ends the poller
@@ -269,7 +270,7 @@ func (p *poller) pause(ctx context.Context, rest *time.Duration) {
 func (p *poller) setMissing(is bool) (changed bool) {
 	if changed = p.absent != is; changed {
 		p.absent = is
-		p.noteMissing(p, is)
+		p.pollers.noteMissing(p, is)
 	}
 	return changed
 }
@@ -556,7 +557,7 @@ func (p *poller) invoke(ctx context.Context, items []item) (out invoke.Outcome, 
 	// The invocation continues when the poller ends.
 	in := invoke.Invocation{Target: target, RequestID: uuid.NewString(), Payload: append(payload, closing...)}
 	span := p.trace(items, &in)
-	out, err = invoke.Until(p.attempts, p.Pool, in)
+	out, err = invoke.Until(p.pollers.attempts, p.Pool, in)
 	invoke.EndSpan(span, &out, err)
 	return out, !invoke.Refused(err), err
 }

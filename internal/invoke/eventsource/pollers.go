@@ -85,7 +85,7 @@ func Start(o Options) (*Pollers, error) {
 	}
 	go func() {
 		if o.Released != nil {
-			p.await(ctx)
+			p.awaitRelease(ctx)
 		}
 		p.run(ctx)
 	}()
@@ -99,8 +99,8 @@ func Start(o Options) (*Pollers, error) {
 	return p, nil
 }
 
-// await calls begin when Released is closed.
-func (p *Pollers) await(ctx context.Context) {
+// awaitRelease calls begin when Released is closed.
+func (p *Pollers) awaitRelease(ctx context.Context) {
 	select {
 	case <-p.Released:
 	case <-ctx.Done():
@@ -227,14 +227,14 @@ func (p *Pollers) follow(ctx context.Context, ending *sync.WaitGroup, a arn.ARN)
 	if err != nil || !m.Active() || p.changed[a] { // if it has changed again, follow is called again
 		return
 	}
-	if next := p.poller(ctx, m); next != nil {
+	if next := p.newPoller(ctx, m); next != nil {
 		p.running[a] = next
 		ending.Go(func() { next.run(next.ctx) })
 	}
 }
 
-func (p *Pollers) poller(ctx context.Context, m mapping.Mapping) *poller {
-	made := &poller{Pollers: p, mapping: m, freed: make(chan struct{}, 1), found: make(chan struct{}, 1)}
+func (p *Pollers) newPoller(ctx context.Context, m mapping.Mapping) *poller {
+	made := &poller{Options: &p.Options, pollers: p, mapping: m, freed: make(chan struct{}, 1), found: make(chan struct{}, 1)}
 	for _, pattern := range m.Filters {
 		f, err := CompileFilter(pattern)
 		if err != nil { // it was compiled before it was stored

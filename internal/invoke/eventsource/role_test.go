@@ -37,7 +37,7 @@ func TestFoundNothing(t *testing.T) {
 	ctx := context.Background()
 	for _, kind := range []fault.Kind{fault.KMSDisabled, fault.KMSInvalidState, fault.KMSNotFound, fault.KMSAccessDenied, fault.KMSInvalidKeyUsage} {
 		l, clk := newLab(mapping.Settings{}), clock.NewVirtual(time.Unix(0, 0))
-		p := &poller{Pollers: &Pollers{Options: Options{Engine: l, Clock: clk}}, mapping: l.mapping}
+		p := &poller{Options: &Options{Engine: l, Clock: clk}, pollers: &Pollers{}, mapping: l.mapping}
 		told := func(when string, want fault.Kind) {
 			t.Helper()
 			if got := fault.KindOf(p.failing.err); got != want {

@@ -18,7 +18,7 @@ import (
 // is concluded. It implements consume.Work.
 type delivery struct {
 	*shard.Delivery
-	*Dispatcher
+	dispatcher *Dispatcher
 
 	deadline  time.Time     // zero: there is none
 	made      shard.Attempt // not in the history yet; zero: there was none
@@ -28,9 +28,9 @@ type delivery struct {
 
 // Host is the host of the subscription's endpoint, which never changes.
 func (d *delivery) Host() (pool *consume.Pool, name string) {
-	sender, ok := d.options.Senders[d.Subscription.Protocol]
+	sender, ok := d.dispatcher.options.Senders[d.Subscription.Protocol]
 	if !ok {
-		return d.local, "" // the attempt will fail with the cause
+		return d.dispatcher.local, "" // the attempt will fail with the cause
 	}
 	endpoint := d.Subscription.Endpoint
 	if d.Direct() {
@@ -38,9 +38,9 @@ func (d *delivery) Host() (pool *consume.Pool, name string) {
 	}
 	name = sender.Host(endpoint)
 	if sender.Local() {
-		return d.local, name
+		return d.dispatcher.local, name
 	}
-	return d.outside, name
+	return d.dispatcher.outside, name
 }
 
 // Plan implements consume.Work.
@@ -51,14 +51,14 @@ func (d *delivery) Plan() consume.Plan {
 // Attempt sends the message, unless the subscription was deleted.
 func (d *delivery) Attempt(ctx context.Context) consume.Result {
 	deadline := d.deadline
-	if consume.Expired(deadline, d.clock.Now()) {
+	if consume.Expired(deadline, d.dispatcher.clock.Now()) {
 		return d.fail(expiryOf(d.Delivery))
 	}
-	if !d.engine.Current(d.Delivery) {
+	if !d.dispatcher.engine.Current(d.Delivery) {
 		return consume.Result{Disposition: consume.Cancelled}
 	}
 	r, err := d.request()
-	at, began := d.clock.Now(), d.options.System.Now()
+	at, began := d.dispatcher.clock.Now(), d.dispatcher.options.System.Now()
 	if consume.Expired(deadline, at) { // expired while it was being signed
 		return d.fail(expiryOf(d.Delivery))
 	}
@@ -70,7 +70,7 @@ func (d *delivery) Attempt(ctx context.Context) consume.Result {
 		out = d.send(ctx, r)
 		d.endAttempt(span, &out)
 	}
-	took := d.options.System.Now().Sub(began)
+	took := d.dispatcher.options.System.Now().Sub(began)
 	if ctx.Err() != nil && out.Class != Success {
 		// Cancelled by Stop: the attempt does not count, as it says nothing about the
 		// endpoint.
@@ -93,14 +93,14 @@ func (d *delivery) Attempt(ctx context.Context) consume.Result {
 // decide decides what follows an attempt.
 func (d *delivery) decide(out Outcome, deadline time.Time) consume.Result {
 	j := spread{}
-	if d.options.Jitter != nil && d.options.JitterShare > 0 && out.Class == ServerError {
-		j = spread{share: d.options.JitterShare, r: d.options.Jitter.Float64()}
+	if d.dispatcher.options.Jitter != nil && d.dispatcher.options.JitterShare > 0 && out.Class == ServerError {
+		j = spread{share: d.dispatcher.options.JitterShare, r: d.dispatcher.options.Jitter.Float64()}
 	}
 	policy, attempt := d.RetryPolicy, d.Delivery.Attempt
 	if out.Throttled { // the attempts at a stream that was out of order are those of the other policy
 		policy, attempt = retry.CustomerManaged, d.History.Ended(StreamThrottled)+1
 	}
-	next := decide(policy, attempt, out, d.clock.Now(), deadline, j)
+	next := decide(policy, attempt, out, d.dispatcher.clock.Now(), deadline, j)
 	if next.Disposition == consume.Ended {
 		return d.fail(next.Reason)
 	}
@@ -117,7 +117,7 @@ func (d *delivery) fail(reason string) consume.Result {
 
 // send makes the attempt, within its timeout.
 func (d *delivery) send(ctx context.Context, r *Request) Outcome {
-	sender, ok := d.options.Senders[r.Subscription.Protocol]
+	sender, ok := d.dispatcher.options.Senders[r.Subscription.Protocol]
 	if !ok || r.Message.Notice == nil {
 		return Outcome{Class: ClientError, Detail: "there is no way to deliver such a message"}
 	}
@@ -129,7 +129,7 @@ func (d *delivery) send(ctx context.Context, r *Request) Outcome {
 			}
 		}
 	}
-	timeout := d.options.Timeout
+	timeout := d.dispatcher.options.Timeout
 	if timed, ok := sender.(Timed); ok {
 		timeout = timed.AttemptTimeout()
 	}
@@ -147,8 +147,8 @@ func subscriber(d *shard.Delivery) []string {
 // request prepares an attempt. What leaves this process is rendered and signed here, before
 // the attempt's timeout starts; a message to a queue is signed when it is received.
 func (d *delivery) request() (*Request, error) {
-	r := &Request{Delivery: d.Delivery, Issuer: d.issuer(d.Message), NewID: d.options.NewID}
-	sender, ok := d.options.Senders[d.Subscription.Protocol]
+	r := &Request{Delivery: d.Delivery, Issuer: d.dispatcher.issuer(d.Message), NewID: d.dispatcher.options.NewID}
+	sender, ok := d.dispatcher.options.Senders[d.Subscription.Protocol]
 	if r.Issuer.Key == [16]byte{} || !ok || sender.Local() || d.Subscription.Protocol.Device() {
 		return r, nil
 	}
@@ -157,7 +157,7 @@ func (d *delivery) request() (*Request, error) {
 	if envelope.Reuse(r.body, unsigned, d.Kept) {
 		return r, nil
 	}
-	err := d.options.Signer.Sign(r.body, unsigned)
+	err := d.dispatcher.options.Signer.Sign(r.body, unsigned)
 	if err == nil {
 		d.Kept = envelope.Keep(r.body, unsigned)
 	}
@@ -167,30 +167,30 @@ func (d *delivery) request() (*Request, error) {
 // Ack implements consume.Work.
 func (d *delivery) Ack() {
 	if !d.concluded {
-		d.engine.Delivered(d.Delivery, d.made)
+		d.dispatcher.engine.Delivered(d.Delivery, d.made)
 	}
 	d.emit(shard.DeliveryDelivered, "")
 }
 
 // Retry implements consume.Work.
 func (d *delivery) Retry(due time.Time) {
-	d.engine.Retry(d.Delivery, d.made, due)
+	d.dispatcher.engine.Retry(d.Delivery, d.made, due)
 	d.emit(shard.DeliveryPending, d.event.Reason)
 }
 
 // Release implements consume.Work.
-func (d *delivery) Release() { d.engine.Release(d.Delivery) }
+func (d *delivery) Release() { d.dispatcher.engine.Release(d.Delivery) }
 
 // HandOver moves a permanently failed delivery to its dead-letter queue. It is dropped if the
 // subscription has none, or if the queue refuses it permanently.
 func (d *delivery) HandOver(ctx context.Context) bool {
 	reason := d.Cause.Reason
 	var span *tracing.Span
-	m, dest, err := d.toDeadLetters(d.Delivery, func(m *message.Message, dest arn.ARN) error {
+	m, dest, err := d.dispatcher.toDeadLetters(d.Delivery, func(m *message.Message, dest arn.ARN) error {
 		if span == nil {
 			span = d.beginSpan(tracing.Producer, "dead-letter")
 		}
-		return d.engine.Transfer(ctx, d.Delivery, d.made, dest, m, shard.DeliveryDeadLetter, reason)
+		return d.dispatcher.engine.Transfer(ctx, d.Delivery, d.made, dest, m, shard.DeliveryDeadLetter, reason)
 	})
 	if m == nil {
 		d.drop(reason)
@@ -217,12 +217,12 @@ func (d *delivery) HandOver(ctx context.Context) bool {
 }
 
 func (d *delivery) drop(reason string) {
-	d.engine.Drop(d.Delivery, d.made, reason)
+	d.dispatcher.engine.Drop(d.Delivery, d.made, reason)
 	d.emit(shard.DeliveryDropped, reason)
 }
 
 // emit reports the conclusion of the delivery.
 func (d *delivery) emit(state shard.DeliveryState, reason string) {
 	d.event.State, d.event.Reason = state, reason
-	d.Dispatcher.emit(d.Delivery, &d.event)
+	d.dispatcher.emit(d.Delivery, &d.event)
 }

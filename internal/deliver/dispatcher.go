@@ -105,7 +105,7 @@ func (s *Dispatcher) lease(_ context.Context, subscription arn.ARN, limit int) (
 	taken, more, err := s.engine.Take(subscription, limit)
 	deliveries, all := make([]delivery, len(taken)), make([]consume.Work, len(taken))
 	for i, d := range taken {
-		deliveries[i] = delivery{Delivery: d, Dispatcher: s, deadline: deadlineOf(d)}
+		deliveries[i] = delivery{Delivery: d, dispatcher: s, deadline: deadlineOf(d)}
 		all[i] = &deliveries[i]
 	}
 	return all, more, err

@@ -16,7 +16,7 @@ func (d *delivery) beginAttempt() *tracing.Span {
 }
 
 func (d *delivery) beginSpan(kind tracing.Kind, what string) *tracing.Span {
-	t := d.options.Tracer
+	t := d.dispatcher.options.Tracer
 	if t == nil || d.Message.Trace == "" {
 		return nil
 	}

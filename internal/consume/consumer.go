@@ -26,8 +26,8 @@ type Options struct {
 }
 
 const (
-	// leasers is how many backlogs are leased from concurrently.
-	leasers = 16
+	// maxLeasers is how many backlogs are leased from concurrently.
+	maxLeasers = 16
 	// maxEnding bounds the hand-overs of one backlog in flight. At the bound nothing
 	// more is leased from it.
 	maxEnding = 16

@@ -72,9 +72,9 @@ func (c *Consumer) nextLease() (b *backlogState, limit int) {
 
 func (b *backlogState) reserves() bool { return b.host != nil && b.host.pool.reserves }
 
-// startLeasers starts leases, up to leasers of them at a time.
+// startLeasers starts leases, up to maxLeasers of them at a time.
 func (c *Consumer) startLeasers() {
-	for c.leasers < leasers {
+	for c.leasers < maxLeasers {
 		b, limit := c.nextLease()
 		if b == nil {
 			return

@@ -88,9 +88,9 @@ type host struct {
 // maxHosts bounds the hosts without work that are remembered as slow.
 const maxHosts = 100_000
 
-// scan bounds the busy hosts that one search examines. None starves: each is examined again
+// maxScanned bounds the busy hosts that one search examines. None starves: each is examined again
 // when one of its attempts ends.
-const scan = 64
+const maxScanned = 64
 
 // join finds a host and counts the caller as a backlog of it.
 func (p *Pool) join(name string) *host {
@@ -222,7 +222,7 @@ func (p *Pool) next() *host {
 // underShare finds the next host of a ring with fewer attempts in flight than share, and moves
 // those before it to the end.
 func underShare(ring *list.List, share int) *host {
-	for range min(ring.Len(), scan) {
+	for range min(ring.Len(), maxScanned) {
 		e := ring.Front()
 		if h := e.Value.(*host); h.inflight < share {
 			return h

@@ -23,7 +23,7 @@ func TestHangingHostsHideNobody(t *testing.T) {
 		h.end(hung)
 		return h
 	}
-	for i := range 2 * scan {
+	for i := range 2 * maxScanned {
 		busy(fmt.Sprint("hanging", i), true)
 	}
 	live := busy("live", false)

@@ -23,8 +23,8 @@ type decision struct {
 	Reason      string              // why the delivery failed, with Ended
 }
 
-// spread is the jitter of a decision.
-type spread struct {
+// jitter is by how much a decision may delay a retry.
+type jitter struct {
 	share float64 // of the delay, as a fraction; 0: no jitter
 	r     float64 // random, in [0, 1)
 }
@@ -34,7 +34,7 @@ type spread struct {
 // deadline (zero: none) is made due right after it, when the delivery will expire. A
 // Retry-After longer than the policy's delay is honoured, unless it is beyond the deadline,
 // which would lose the message.
-func decide(p retry.Policy, attempt int, out Outcome, end, deadline time.Time, j spread) decision {
+func decide(p retry.Policy, attempt int, out Outcome, end, deadline time.Time, j jitter) decision {
 	switch out.Class {
 	case Success:
 		return decision{Disposition: consume.Done}

@@ -31,7 +31,7 @@ func TestDecide(t *testing.T) {
 		attempt  int
 		out      Outcome
 		deadline time.Duration // from end; 0: none
-		j        spread
+		j        jitter
 		step     consume.Disposition
 		wait     time.Duration // from end
 		reason   string
@@ -43,23 +43,23 @@ func TestDecide(t *testing.T) {
 		{name: "client error of a retry", attempt: 3, out: Outcome{Class: ClientError}, step: consume.Ended, reason: "client-side"},
 		{name: "unclassified", attempt: 1, out: Outcome{}, step: consume.Retry},
 		{name: "immediate", attempt: 1, out: busy, step: consume.Retry},
-		{name: "immediate, jitter", attempt: 1, out: busy, j: spread{1, 0.9}, step: consume.Retry},
+		{name: "immediate, jitter", attempt: 1, out: busy, j: jitter{1, 0.9}, step: consume.Retry},
 		{name: "pre-backoff", attempt: 2, out: busy, step: consume.Retry, wait: 10 * s},
-		{name: "pre-backoff, least jitter", attempt: 2, out: busy, j: spread{0.5, 0}, step: consume.Retry, wait: 10 * s},
-		{name: "pre-backoff, half the jitter", attempt: 2, out: busy, j: spread{0.5, 0.5}, step: consume.Retry, wait: 12500 * time.Millisecond},
+		{name: "pre-backoff, least jitter", attempt: 2, out: busy, j: jitter{0.5, 0}, step: consume.Retry, wait: 10 * s},
+		{name: "pre-backoff, half the jitter", attempt: 2, out: busy, j: jitter{0.5, 0.5}, step: consume.Retry, wait: 12500 * time.Millisecond},
 		{name: "backoff begins", attempt: 3, out: busy, step: consume.Retry, wait: 10 * s},
 		{name: "backoff ends", attempt: 4, out: busy, step: consume.Retry, wait: 30 * s},
-		{name: "backoff ends, least jitter", attempt: 4, out: busy, j: spread{0.5, 0}, step: consume.Retry, wait: 15 * s},
-		{name: "backoff ends, jitter stops at the floor", attempt: 4, out: busy, j: spread{1, 0}, step: consume.Retry, wait: 10 * s},
+		{name: "backoff ends, least jitter", attempt: 4, out: busy, j: jitter{0.5, 0}, step: consume.Retry, wait: 15 * s},
+		{name: "backoff ends, jitter stops at the floor", attempt: 4, out: busy, j: jitter{1, 0}, step: consume.Retry, wait: 10 * s},
 		{name: "post-backoff", attempt: 5, out: busy, step: consume.Retry, wait: 30 * s},
-		{name: "post-backoff, least jitter", attempt: 5, out: busy, j: spread{0.5, 0}, step: consume.Retry, wait: 30 * s},
+		{name: "post-backoff, least jitter", attempt: 5, out: busy, j: jitter{0.5, 0}, step: consume.Retry, wait: 30 * s},
 		{name: "Retry-After, later", attempt: 2, out: asks(25 * s), step: consume.Retry, wait: 25 * s},
 		{name: "Retry-After, sooner", attempt: 2, out: asks(5 * s), step: consume.Retry, wait: 10 * s},
 		{name: "Retry-After of an immediate retry", attempt: 1, out: asks(5 * s), step: consume.Retry, wait: 5 * s},
-		{name: "Retry-After, spread upwards only", attempt: 2, out: asks(20 * s), j: spread{0.5, 0}, step: consume.Retry, wait: 20 * s},
-		{name: "Retry-After, half the jitter", attempt: 2, out: asks(20 * s), j: spread{0.5, 0.5}, step: consume.Retry, wait: 25 * s},
+		{name: "Retry-After, spread upwards only", attempt: 2, out: asks(20 * s), j: jitter{0.5, 0}, step: consume.Retry, wait: 20 * s},
+		{name: "Retry-After, half the jitter", attempt: 2, out: asks(20 * s), j: jitter{0.5, 0.5}, step: consume.Retry, wait: 25 * s},
 		{name: "Retry-After at the deadline", attempt: 2, out: asks(60 * s), deadline: 60 * s, step: consume.Retry, wait: 60 * s},
-		{name: "Retry-After at the deadline, jitter", attempt: 2, out: asks(59 * s), deadline: 60 * s, j: spread{0.5, 0.9}, step: consume.Retry, wait: 60 * s},
+		{name: "Retry-After at the deadline, jitter", attempt: 2, out: asks(59 * s), deadline: 60 * s, j: jitter{0.5, 0.9}, step: consume.Retry, wait: 60 * s},
 		{name: "Retry-After behind the deadline", attempt: 2, out: asks(61 * s), deadline: 60 * s, step: consume.Retry, wait: 10 * s},
 		{name: "Retry-After without retries", attempt: 6, out: asks(s), step: consume.Ended, reason: "exhausted"},
 		{name: "Retry-After of a client error", attempt: 1, out: Outcome{Class: ClientError, RetryAfter: s}, step: consume.Ended, reason: "client-side"},

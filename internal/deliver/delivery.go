@@ -85,16 +85,16 @@ func (d *delivery) Attempt(ctx context.Context) consume.Result {
 		d.Feedback = out.Text.Feedback
 	}
 	d.event = Event{Made: true, Attempt: d.made, Provider: out.Provider, Text: out.Text, Conclusion: Conclusion{State: shard.DeliveryPending}}
-	v := d.decide(out, deadline)
-	v.Took = took
-	return v
+	next := d.next(out, deadline)
+	next.Took = took
+	return next
 }
 
-// decide decides what follows an attempt.
-func (d *delivery) decide(out Outcome, deadline time.Time) consume.Result {
-	j := spread{}
+// next is what follows an attempt: decide, with what the delivery knows.
+func (d *delivery) next(out Outcome, deadline time.Time) consume.Result {
+	j := jitter{}
 	if d.dispatcher.options.Jitter != nil && d.dispatcher.options.JitterShare > 0 && out.Class == ServerError {
-		j = spread{share: d.dispatcher.options.JitterShare, r: d.dispatcher.options.Jitter.Float64()}
+		j = jitter{share: d.dispatcher.options.JitterShare, r: d.dispatcher.options.Jitter.Float64()}
 	}
 	policy, attempt := d.RetryPolicy, d.Delivery.Attempt
 	if out.Throttled { // the attempts at a stream that was out of order are those of the other policy

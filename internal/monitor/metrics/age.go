@@ -16,7 +16,7 @@ import (
 // before leaves both, of which one is read.
 func (s *Store) age(now int64) error {
 	due := false
-	s.home.RunLazy(func() {
+	s.shard.RunLazy(func() {
 		if due = now-s.maintain >= hour; due {
 			s.maintain = now
 		}
@@ -25,7 +25,7 @@ func (s *Store) age(now int64) error {
 		return nil
 	}
 	step := func(f func() error) error {
-		_, err := s.home.Run(journal.Lazy, func(*kernel.Tx) error { return f() })
+		_, err := s.shard.Run(journal.Lazy, func(*kernel.Tx) error { return f() })
 		return err
 	}
 	for res := range byte(len(resolutions)) {
@@ -58,9 +58,9 @@ func (s *Store) ageBucket(res byte, now int64) (more bool, err error) {
 		if err := s.coarsen(res, bucket); err != nil {
 			return false, err
 		}
-		s.home.Batch.Set(floorKey(res), binary.BigEndian.AppendUint32(nil, uint32(end)))
+		s.shard.Batch.Set(floorKey(res), binary.BigEndian.AppendUint32(nil, uint32(end)))
 	}
-	s.home.Batch.DeleteRange(bucketPrefix(res, bucket), bucketPrefix(res, bucket+1))
+	s.shard.Batch.DeleteRange(bucketPrefix(res, bucket), bucketPrefix(res, bucket+1))
 	return true, nil
 }
 
@@ -82,7 +82,7 @@ func (s *Store) coarsen(res byte, bucket int64) error {
 	if err != nil {
 		return errors.Join(err, snapshot.Close())
 	}
-	batch := &s.home.Batch
+	batch := &s.shard.Batch
 	var point Set
 	var of id
 	var at int64
@@ -93,7 +93,7 @@ func (s *Store) coarsen(res byte, bucket int64) error {
 			point = Set{}
 		}
 		if batch.Size() > least {
-			s.home.AppendPartial(journal.Lazy)
+			s.shard.AppendPartial(journal.Lazy)
 		}
 	}
 	for it.Next() {
@@ -105,7 +105,7 @@ func (s *Store) coarsen(res byte, bucket int64) error {
 			write(flushBytes)
 			of, at = series, start
 		}
-		if set, ok := readSet(s.home.Logger, it.Value()); ok {
+		if set, ok := readSet(s.shard.Logger, it.Value()); ok {
 			point.Merge(&set)
 		}
 	}

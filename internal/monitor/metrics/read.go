@@ -194,7 +194,7 @@ func stepOf(minute, now int64) int64 {
 
 // recent are copies of the points in memory of a series in [from, to), in order.
 func (s *Store) recent(m Metric, unit string, series id, fine bool, from, to int64) ([]point, error) {
-	found, ok := s.shardOf(about{m.Scope, m.Namespace, m.Dimensions}).resources.Load(about{m.Scope, m.Namespace, m.Dimensions})
+	found, ok := s.stripeOf(about{m.Scope, m.Namespace, m.Dimensions}).resources.Load(about{m.Scope, m.Namespace, m.Dimensions})
 	if !ok {
 		return nil, nil
 	}
@@ -273,7 +273,7 @@ func scan(r store.Reader, res byte, series id, low, high int64, f func(minute in
 // Units are the units in which a metric has values, in order.
 func (s *Store) Units(m Metric) ([]string, error) {
 	a := about{m.Scope, m.Namespace, m.Dimensions}
-	found, ok := s.shardOf(a).resources.Load(a)
+	found, ok := s.stripeOf(a).resources.Load(a)
 	if !ok {
 		return s.storedUnits(m)
 	}

@@ -11,14 +11,14 @@ import (
 // Resource is the subject of metrics: a queue, a topic, a function, or whatever a client's
 // dimensions mean. Its methods may be called concurrently.
 type Resource struct {
-	store *Store
-	shard *shard
-	about about
+	store  *Store
+	stripe *stripe
+	about  about
 
 	mu      sync.Mutex
 	gone    bool // the store has forgotten it
-	dirty   bool // it is on the shard's list of changed resources
-	waiting bool // it is among the shard's waiting resources
+	dirty   bool // it is on the stripe's list of changed resources
+	waiting bool // it is among the stripe's waiting resources
 	metrics []metric
 	places  map[seriesName]int  // of the metrics, once there are many
 	units   map[string][]string // the store's units of metrics that were looked up, by name
@@ -146,9 +146,9 @@ func (r *Resource) markDirty() {
 		return
 	}
 	r.dirty = true
-	r.shard.mu.Lock()
-	r.shard.dirty = append(r.shard.dirty, r)
-	r.shard.mu.Unlock()
+	r.stripe.mu.Lock()
+	r.stripe.dirty = append(r.stripe.dirty, r)
+	r.stripe.mu.Unlock()
 	r.store.wake()
 }
 

@@ -98,6 +98,6 @@ func (s *Store) dropSeconds(now int64) error {
 	if err := it.Close(); err != nil || !some {
 		return err
 	}
-	s.home.Batch.DeleteRange(low, high)
+	s.shard.Batch.DeleteRange(low, high)
 	return nil
 }

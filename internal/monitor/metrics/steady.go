@@ -301,7 +301,7 @@ func (s *Store) dropSteady(now int64) error {
 
 // drop removes the records under a tag whose value is expired, as many as fit into a batch.
 func (s *Store) drop(tag byte, expired func(value []byte) bool) error {
-	batch := &s.home.Batch
+	batch := &s.shard.Batch
 	return store.Each(s.reader, keyspace.Prefix([]byte{prefix, tag}), func(key, value []byte) error {
 		if batch.Size() >= flushBytes {
 			return store.ErrStop

@@ -34,9 +34,9 @@ type Store struct {
 	kernel.NopLifecycle
 	kernel  *kernel.Kernel
 	options Options
-	home    *kernel.Shard
+	shard   *kernel.Shard
 	reader  journal.Reader // sees what the shard has appended
-	shards  [16]shard
+	stripes [16]stripe
 	seed    maphash.Seed
 	slots   atomic.Int64
 	series  atomic.Int64 // those of clients in memory
@@ -55,7 +55,9 @@ type Store struct {
 	unlisted  int64 // the minute of the last check for series without points
 }
 
-type shard struct {
+// stripe has a part of the resources under a lock of its own, so that what is counted at the same time
+// seldom waits.
+type stripe struct {
 	resources sync.Map // about → *Resource
 	mu        sync.Mutex
 	dirty     []*Resource
@@ -72,14 +74,14 @@ func New(k *kernel.Kernel, o Options) *Store {
 	if o.MaxPending == 0 {
 		o.MaxPending = 100_000
 	}
-	s := &Store{kernel: k, home: k.OwnShard(keyspace.MetricStream), options: o, seed: maphash.MakeSeed(), guard: poison.New(k.Logger, k.Config.Fatal)}
-	s.home.Add(s)
+	s := &Store{kernel: k, shard: k.OwnShard(keyspace.MetricStream), options: o, seed: maphash.MakeSeed(), guard: poison.New(k.Logger, k.Config.Fatal)}
+	s.shard.Add(s)
 	return s
 }
 
 // Load implements kernel.Lifecycle.
 func (s *Store) Load() error {
-	s.reader = s.home.Stream.Reader()
+	s.reader = s.shard.Stream.Reader()
 	v, _, err := s.reader.Get(nil, latestKey)
 	if err != nil {
 		return fmt.Errorf("metrics cannot be read: %w", err)
@@ -109,17 +111,17 @@ func (s *Store) wake() { s.options.Wake() }
 // Resource finds or makes a resource. It is forgotten some time after its last value.
 func (s *Store) Resource(scope Scope, namespace, dimensions string) *Resource {
 	a := about{scope, namespace, dimensions}
-	sh := s.shardOf(a)
-	if found, ok := sh.resources.Load(a); ok {
+	st := s.stripeOf(a)
+	if found, ok := st.resources.Load(a); ok {
 		return found.(*Resource)
 	}
 	a = a.own()
-	found, _ := sh.resources.LoadOrStore(a, &Resource{store: s, shard: sh, about: a})
+	found, _ := st.resources.LoadOrStore(a, &Resource{store: s, stripe: st, about: a})
 	return found.(*Resource)
 }
 
-func (s *Store) shardOf(a about) *shard {
-	return &s.shards[maphash.Comparable(s.seed, a)%uint64(len(s.shards))]
+func (s *Store) stripeOf(a about) *stripe {
+	return &s.stripes[maphash.Comparable(s.seed, a)%uint64(len(s.stripes))]
 }
 
 // Datapoint is a value put by a client.
@@ -139,7 +141,7 @@ func (s *Store) Put(data ...Datapoint) error {
 	if s.kernel.Full() {
 		return kernel.ErrFull
 	}
-	_, err := s.home.Run(journal.Lazy, func(*kernel.Tx) error { return s.put(data) })
+	_, err := s.shard.Run(journal.Lazy, func(*kernel.Tx) error { return s.put(data) })
 	if err != nil {
 		return err
 	}
@@ -189,7 +191,7 @@ func (s *Store) Save() error {
 }
 
 // Sync makes all writes durable.
-func (s *Store) Sync() { s.home.Stream.Sync() }
+func (s *Store) Sync() { s.shard.Stream.Sync() }
 
 // Close implements kernel.Lifecycle: it writes everything that memory holds.
 func (s *Store) Close() {
@@ -197,7 +199,7 @@ func (s *Store) Close() {
 		return
 	}
 	if _, err := s.write(squeeze, nil); err != nil {
-		s.home.Logger.Error("the metrics of the last minute could not be written", "error", err)
+		s.shard.Logger.Error("the metrics of the last minute could not be written", "error", err)
 	}
 }
 
@@ -221,7 +223,7 @@ const (
 )
 
 func (s *Store) flush(what extent) (more bool, err error) {
-	_, err = s.home.Run(journal.Lazy, func(tx *kernel.Tx) error {
+	_, err = s.shard.Run(journal.Lazy, func(tx *kernel.Tx) error {
 		more, err = s.write(what, tx)
 		return err
 	})
@@ -241,16 +243,16 @@ func (s *Store) write(what extent, tx *kernel.Tx) (more bool, err error) {
 	w.moment()
 	check := what == squeeze || s.checkedAt != w.now
 	s.checkedAt = w.now
-	for i := range s.shards {
-		sh := &s.shards[i]
-		sh.mu.Lock()
-		dirty := sh.dirty
-		sh.dirty = nil
+	for i := range s.stripes {
+		st := &s.stripes[i]
+		st.mu.Lock()
+		dirty := st.dirty
+		st.dirty = nil
 		var due [][]*Resource
 		if check {
-			due = sh.takeDue(w)
+			due = st.takeDue(w)
 		}
-		sh.mu.Unlock()
+		st.mu.Unlock()
 		for _, waiting := range due {
 			for _, r := range waiting {
 				if r.awake() {
@@ -271,20 +273,20 @@ func (s *Store) write(what extent, tx *kernel.Tx) (more bool, err error) {
 		}
 	}
 	w.apply()
-	for i := range s.shards {
-		s.shards[i].mu.Lock()
-		more = more || len(s.shards[i].dirty)+len(s.shards[i].waiting) > 0
-		s.shards[i].mu.Unlock()
+	for i := range s.stripes {
+		s.stripes[i].mu.Lock()
+		more = more || len(s.stripes[i].dirty)+len(s.stripes[i].waiting) > 0
+		s.stripes[i].mu.Unlock()
 	}
 	return more, nil
 }
 
 // takeDue takes the resources whose waiting time is over, under mu.
-func (sh *shard) takeDue(w *writer) (due [][]*Resource) {
-	for at, waiting := range sh.waiting {
+func (st *stripe) takeDue(w *writer) (due [][]*Resource) {
+	for at, waiting := range st.waiting {
 		if at <= w.now || w.what == squeeze {
 			due = append(due, waiting)
-			delete(sh.waiting, at)
+			delete(st.waiting, at)
 		}
 	}
 	return due
@@ -319,9 +321,9 @@ type writer struct {
 }
 
 func (s *Store) writer(what extent) *writer {
-	s.home.Now()
+	s.shard.Now()
 	at := s.kernel.Clock.Now()
-	return &writer{s: s, at: at, now: Minute(at), what: what, batch: &s.home.Batch}
+	return &writer{s: s, at: at, now: Minute(at), what: what, batch: &s.shard.Batch}
 }
 
 // resource writes the due slots of a resource. They stay in memory until they are in the store.
@@ -346,16 +348,16 @@ func (w *writer) resource(r *Resource) error {
 	r.mu.Unlock()
 	w.written = append(w.written, r)
 	if rest || waits {
-		r.shard.mu.Lock()
+		r.stripe.mu.Lock()
 		if rest {
-			r.shard.dirty = append(r.shard.dirty, r)
+			r.stripe.dirty = append(r.stripe.dirty, r)
 		} else {
-			if r.shard.waiting == nil {
-				r.shard.waiting = map[int64][]*Resource{}
+			if r.stripe.waiting == nil {
+				r.stripe.waiting = map[int64][]*Resource{}
 			}
-			r.shard.waiting[at] = append(r.shard.waiting[at], r)
+			r.stripe.waiting[at] = append(r.stripe.waiting[at], r)
 		}
-		r.shard.mu.Unlock()
+		r.stripe.mu.Unlock()
 	}
 	return nil
 }
@@ -382,7 +384,7 @@ func (w *writer) metric(r *Resource, m *metric) (rest bool, err error) {
 		at := m.key(series, sl.at)
 		damage, err := w.s.complete(at, sl)
 		if damage != nil {
-			logLeftOut(w.s.home.Logger, damage)
+			logLeftOut(w.s.shard.Logger, damage)
 		}
 		if err != nil {
 			return rest, err
@@ -441,7 +443,7 @@ func (w *writer) apply() {
 	if w.batch.Len() > 0 {
 		w.stamp()
 		w.s.latest.Store(w.at.UnixMilli())
-		w.s.home.AppendPartial(journal.Lazy)
+		w.s.shard.AppendPartial(journal.Lazy)
 	}
 	for _, r := range w.written {
 		r.mu.Lock()
@@ -479,7 +481,7 @@ func (w *writer) release(r *Resource) {
 		w.s.uncertain.Store(max(w.s.uncertain.Load(), latest))
 		w.s.series.Add(-put)
 		r.gone = true
-		r.shard.resources.Delete(r.about)
+		r.stripe.resources.Delete(r.about)
 	}
 }
 

@@ -358,8 +358,8 @@ func TestPutBoundsMemory(t *testing.T) {
 
 // known is how many resources are in memory.
 func known(s *Store) (n int) {
-	for i := range s.shards {
-		s.shards[i].resources.Range(func(_, _ any) bool {
+	for i := range s.stripes {
+		s.stripes[i].resources.Range(func(_, _ any) bool {
 			n++
 			return true
 		})
@@ -641,7 +641,7 @@ func TestNamesAreOwned(t *testing.T) {
 	if _, err := s.Units(m); err != nil {
 		t.Fatal(err)
 	}
-	s.shardOf(about{m.Scope, m.Namespace, m.Dimensions}).resources.Range(func(key, value any) bool {
+	s.stripeOf(about{m.Scope, m.Namespace, m.Dimensions}).resources.Range(func(key, value any) bool {
 		a, r := key.(about), value.(*Resource)
 		kept := []string{a.Account, a.Region, a.Namespace, a.Dimensions, r.about.Account, r.about.Region, r.about.Namespace, r.about.Dimensions, r.metrics[0].name, r.metrics[0].unit}
 		for name := range r.units {

@@ -43,8 +43,8 @@ func TestWrittenResourcesAreNotLookedAt(t *testing.T) {
 			break
 		}
 	}
-	for i := range s.shards {
-		s.shards[i].resources.Range(func(_, _ any) bool {
+	for i := range s.stripes {
+		s.stripes[i].resources.Range(func(_, _ any) bool {
 			t.Fatal("they stay in memory")
 			return false
 		})

@@ -223,31 +223,7 @@ func (m *Message) AppendRecord(buf []byte) []byte {
 		buf[at] = encryptedVersion
 		return buf
 	}
-	var flags byte
-	if len(m.Attributes) > 0 {
-		flags |= flagAttributes
-	}
-	if m.Group != "" || m.Dedup != "" || m.Trace != "" || m.Source != "" {
-		flags |= flagExtra
-	}
-	if len(m.Origin) > 0 {
-		flags |= flagOrigin
-	}
-	if m.Receives > 0 || m.FirstReceived != 0 || m.Moved != 0 {
-		flags |= flagPast
-	}
-	if m.Notice != nil {
-		flags |= flagNotice
-		if m.Notice.Raw {
-			flags |= flagRaw
-		}
-		if m.Notice.Sequence != 0 {
-			flags |= flagSequence
-		}
-	}
-	if m.Unsigned != nil {
-		flags |= flagUnsigned
-	}
+	flags := m.recordFlags()
 	buf = slices.Grow(buf, m.Size()+RecordHead)
 	buf = append(buf, recordVersion, flags)
 	buf = binary.BigEndian.AppendUint64(buf, uint64(m.Sent))
@@ -274,23 +250,8 @@ func (m *Message) AppendRecord(buf []byte) []byte {
 	if flags&flagOrigin != 0 {
 		buf = mutation.AppendText(buf, m.Origin)
 	}
-	if n := m.Notice; n != nil {
-		kind := byte(n.Kind)
-		if n.Own {
-			kind |= ownBit
-		}
-		buf = append(buf, kind, n.SignatureVersion)
-		buf = mutation.AppendText(buf, n.Topic)
-		buf = mutation.AppendText(buf, n.Subscription)
-		buf = mutation.AppendText(buf, n.Subject)
-		buf = mutation.AppendText(buf, n.Token)
-		if n.Sequence != 0 {
-			sequence := n.Sequence
-			if n.Replayed {
-				sequence |= replayedBit
-			}
-			buf = binary.BigEndian.AppendUint64(buf, sequence)
-		}
+	if m.Notice != nil {
+		buf = m.Notice.append(buf)
 	}
 	if u := m.Unsigned; u != nil {
 		buf = append(append(buf, u.Key[:]...), u.Version)
@@ -308,6 +269,56 @@ func (m *Message) AppendRecord(buf []byte) []byte {
 		}
 	}
 	return append(buf, m.Body...)
+}
+
+// recordFlags says which parts the record has.
+func (m *Message) recordFlags() (flags byte) {
+	if len(m.Attributes) > 0 {
+		flags |= flagAttributes
+	}
+	if m.Group != "" || m.Dedup != "" || m.Trace != "" || m.Source != "" {
+		flags |= flagExtra
+	}
+	if len(m.Origin) > 0 {
+		flags |= flagOrigin
+	}
+	if m.Receives > 0 || m.FirstReceived != 0 || m.Moved != 0 {
+		flags |= flagPast
+	}
+	if m.Notice != nil {
+		flags |= flagNotice
+		if m.Notice.Raw {
+			flags |= flagRaw
+		}
+		if m.Notice.Sequence != 0 {
+			flags |= flagSequence
+		}
+	}
+	if m.Unsigned != nil {
+		flags |= flagUnsigned
+	}
+	return flags
+}
+
+// append encodes a notice behind buf; recordFlags has what it leaves out.
+func (n *Notice) append(buf []byte) []byte {
+	kind := byte(n.Kind)
+	if n.Own {
+		kind |= ownBit
+	}
+	buf = append(buf, kind, n.SignatureVersion)
+	buf = mutation.AppendText(buf, n.Topic)
+	buf = mutation.AppendText(buf, n.Subscription)
+	buf = mutation.AppendText(buf, n.Subject)
+	buf = mutation.AppendText(buf, n.Token)
+	if n.Sequence != 0 {
+		sequence := n.Sequence
+		if n.Replayed {
+			sequence |= replayedBit
+		}
+		buf = binary.BigEndian.AppendUint64(buf, sequence)
+	}
+	return buf
 }
 
 // DecodeRecord reads what AppendRecord wrote. The body, the attributes' values

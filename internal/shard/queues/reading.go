@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 
+	"godwit.dev/godwit/internal/caller"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/limit"
 	"godwit.dev/godwit/internal/queue"
@@ -84,7 +85,7 @@ func (q *Queues) readLeased(ctx context.Context, sh *Shard, found Found, req *Re
 			return nil, nil, err
 		}
 	}
-	names, origin := layout.NewKeys(sh.ID, qs.Incarnation), found.origin
+	names := layout.NewKeys(sh.ID, qs.Incarnation)
 	keys := make([][]byte, len(found.Leases))
 	for i, l := range found.Leases {
 		keys[i] = bytes.Clone(names.Record(l.Lane, l.Sequence))
@@ -94,59 +95,72 @@ func (q *Queues) readLeased(ctx context.Context, sh *Shard, found Found, req *Re
 		sh.requeue(&found, found.Leases)
 		return nil, nil, err
 	}
-	var back []queue.Lease
+	r := reading{queue: qs, origin: found.origin, out: make([]Received, 0, len(found.Leases))}
 	for _, at := range rest {
-		back = append(back, found.Leases[at])
+		r.back = append(r.back, found.Leases[at])
 	}
-	out = make([]Received, 0, len(found.Leases))
-	var refused refusedLeases
-	var hidden []queue.Lease
 	for i, l := range found.Leases {
-		if records[i] == nil {
-			if err := q.Lost(keys[i]); err != nil {
-				bad = append(bad, unreadable{l, err})
-			}
-			continue
-		}
-		if refused.block(qs, l) { // it must not overtake the one before it in its group
-			back = append(back, l)
-			continue
-		}
-		m, err := message.DecodeRecord(records[i])
+		q.open(&r, req.Caller, l, keys[i], records[i])
+	}
+	sh.withhold(&found, r.withheld)
+	sh.requeue(&found, r.back)
+	for i, err := range slices.Backward(q.sign(r.out)) {
 		if err != nil {
-			bad = append(bad, unreadable{l, err})
-			continue
+			at := slices.IndexFunc(found.Leases, func(l queue.Lease) bool { return l.Sequence == r.out[i].Sequence })
+			r.bad = append(r.bad, unreadable{found.Leases[at], err})
+			r.out = slices.Delete(r.out, i, i+1)
 		}
-		if denied, err := q.decrypt(qs, req.Caller, m); denied {
-			refused.add(l, err)
-			if q.unusable(m, err) {
-				hidden = append(hidden, l)
-			} else {
-				back = append(back, l)
-			}
-			continue
-		} else if err != nil {
-			bad = append(bad, unreadable{l, err})
-			continue
+	}
+	if len(r.out) == 0 && len(r.bad) == 0 {
+		return nil, nil, r.refused.err
+	}
+	return r.out, r.bad, nil
+}
+
+// reading has the leases of a receive by what becomes of them.
+type reading struct {
+	queue    *Queue
+	origin   uint64        // of its sequence numbers
+	out      []Received    // for the client
+	back     []queue.Lease // visible again
+	withheld []queue.Lease
+	bad      []unreadable
+	refused  refusedLeases // those of back and withheld that the caller may not decrypt
+}
+
+// open decodes and decrypts the record of a lease; nil: it was not read, or does not exist.
+func (q *Queues) open(r *reading, who *caller.Caller, l queue.Lease, key, record []byte) {
+	if record == nil {
+		if err := q.Lost(key); err != nil {
+			r.bad = append(r.bad, unreadable{l, err})
 		}
-		out = append(out, Received{
-			Message: m, Sequence: l.Sequence, Origin: origin, ReceiptHandle: q.handles.Seal(sh.ID, qs.Incarnation, l),
-			Receives: int(m.Receives) + int(l.Receives), FirstReceived: cmp.Or(m.FirstReceived, l.First), FIFO: qs.ARN.FIFO(),
+		return
+	}
+	if r.refused.block(r.queue, l) { // it must not overtake the one before it in its group
+		r.back = append(r.back, l)
+		return
+	}
+	m, err := message.DecodeRecord(record)
+	if err != nil {
+		r.bad = append(r.bad, unreadable{l, err})
+		return
+	}
+	denied, err := q.decrypt(r.queue, who, m)
+	switch {
+	case denied && q.unusable(m, err):
+		r.refused.add(l, err)
+		r.withheld = append(r.withheld, l)
+	case denied:
+		r.refused.add(l, err)
+		r.back = append(r.back, l)
+	case err != nil:
+		r.bad = append(r.bad, unreadable{l, err})
+	default:
+		r.out = append(r.out, Received{
+			Message: m, Sequence: l.Sequence, Origin: r.origin, ReceiptHandle: q.handles.Seal(r.queue.Shard.ID, r.queue.Incarnation, l),
+			Receives: int(m.Receives) + int(l.Receives), FirstReceived: cmp.Or(m.FirstReceived, l.First), FIFO: r.queue.ARN.FIFO(),
 		})
 	}
-	sh.withhold(&found, hidden)
-	sh.requeue(&found, back)
-	for i, err := range slices.Backward(q.sign(out)) {
-		if err != nil {
-			at := slices.IndexFunc(found.Leases, func(l queue.Lease) bool { return l.Sequence == out[i].Sequence })
-			bad = append(bad, unreadable{found.Leases[at], err})
-			out = slices.Delete(out, i, i+1)
-		}
-	}
-	if len(out) == 0 && len(bad) == 0 {
-		return nil, nil, refused.err
-	}
-	return out, bad, nil
 }
 
 // unusable reports that nobody can decrypt a message that was refused to a caller, as its key is

@@ -13,7 +13,7 @@ func (m *Machine) Rollback(now int64, req *Request) {
 	m.begin(now, req)
 	m.assume(req)
 	for id, r := range m.Resources {
-		if req.Source.RetainExceptOnCreate && r.Operation == m.Operation && r.DeletePolicy == retain {
+		if req.Input.RetainExceptOnCreate && r.Operation == m.Operation && r.DeletePolicy == retain {
 			r.DeletePolicy = retainButCreate
 			m.touch(id)
 		}
@@ -70,13 +70,13 @@ func (m *Machine) Revert(now int64, req *Request) {
 
 // assume sets another role for the steps, if one is given.
 func (m *Machine) assume(req *Request) {
-	if req.Source.Role == "" {
+	if req.Input.Role == "" {
 		return
 	}
-	m.Source.Role = req.Source.Role
+	m.Input.Role = req.Input.Role
 	if m.Former != nil { // which the stack returns to, and then deletes what it had made
 		former := *m.Former
-		former.Role = req.Source.Role
+		former.Role = req.Input.Role
 		m.Former = &former
 	}
 }
@@ -142,7 +142,7 @@ func (m *Machine) backward() bool {
 	}
 	if m.Former != nil {
 		m.hide()
-		m.Source, m.Former, m.Within = *m.Former, nil, false
+		m.Input, m.Former, m.Within = *m.Former, nil, false
 	}
 	if m.Stood != nil {
 		m.Outputs, m.Imports, m.Stood = m.Stood.Outputs, m.Stood.Imports, nil

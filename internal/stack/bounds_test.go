@@ -43,7 +43,7 @@ func TestPropertiesAreBounded(t *testing.T) {
 // What is not to be shown is masked wherever it is reported.
 func TestMasked(t *testing.T) {
 	r := newRun()
-	r.Source.Parameters = []stack.Parameter{{Key: "S", Value: "hunter2", NoEcho: true}}
+	r.Input.Parameters = []stack.Parameter{{Key: "S", Value: "hunter2", NoEcho: true}}
 	got := fmt.Sprintf("%v %v", stack.Masked(&r.Stack, map[string]any{"a": []any{"hunter2"}}), stack.Masked(&r.Stack, "not hunter2, please"))
 	if want := "map[a:[****]] not ****, please"; got != want {
 		t.Errorf("it says %q, not %q", got, want)
@@ -53,7 +53,7 @@ func TestMasked(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := r.request(d, stack.OnFailureNothing)
-	o.Source = r.Source
+	o.Input = r.Input
 	r.Create(r.now, o)
 	r.taken()
 	r.Done(r.now, "A", r.steps[0].Token, stack.Outcome{Reason: "hunter2 is no name"})
@@ -68,7 +68,7 @@ func TestMasked(t *testing.T) {
 func TestMaskedForms(t *testing.T) {
 	r := newRun()
 	for i, value := range []string{"secret", "secret-and-more", "first-item, other-item", `quo"ted\<value>`, "86399"} {
-		r.Source.Parameters = append(r.Source.Parameters, stack.Parameter{Key: strconv.Itoa(i), Value: value, NoEcho: true})
+		r.Input.Parameters = append(r.Input.Parameters, stack.Parameter{Key: strconv.Itoa(i), Value: value, NoEcho: true})
 	}
 	for _, test := range []struct{ value, want any }{
 		{"secret-and-more", "****"},
@@ -135,7 +135,7 @@ func TestMaskedOnceResumed(t *testing.T) {
 			t.Fatal(err)
 		}
 		o := r.request(d, stack.OnFailureRollback)
-		o.Source.Parameters = []stack.Parameter{{Key: "S", Value: secret, NoEcho: true}}
+		o.Input.Parameters = []stack.Parameter{{Key: "S", Value: secret, NoEcho: true}}
 		if i == 0 {
 			r.Create(r.now, o)
 			r.runAll(nil)
@@ -167,7 +167,7 @@ func (r *run) secretRequest(t *testing.T, template, onFailure, secret string) *s
 		t.Fatal(err)
 	}
 	o := r.request(d, onFailure)
-	o.Source.Parameters = []stack.Parameter{{Key: "S", Value: secret, NoEcho: true}}
+	o.Input.Parameters = []stack.Parameter{{Key: "S", Value: secret, NoEcho: true}}
 	return o
 }
 
@@ -291,23 +291,23 @@ func TestRetainExceptOnCreate(t *testing.T) {
 			request := func(id string) *stack.Request {
 				text := "Resources: {" + id + ": {Type: AWS::SQS::Queue, DeletionPolicy: " + policy + "}, B: {Type: AWS::SQS::Queue, DependsOn: " + id + "}}"
 				o := r.request(nil, onFailure)
-				o.Source.RetainExceptOnCreate = policy == "Retain"
+				o.Input.RetainExceptOnCreate = policy == "Retain"
 				read, err := template.Parse([]byte(text))
 				if err != nil {
 					t.Fatal(err)
 				}
-				bound, err := stack.Bind(read, &r.Stack, &o.Source, nil, nil)
+				bound, err := stack.Bind(read, &r.Stack, &o.Input, nil, nil)
 				if err != nil {
 					t.Fatal(err)
 				}
-				o.Design = o.Source.Of(bound)
+				o.Design = o.Input.Of(bound)
 				r.design = o.Design
 				return o
 			}
 			r.fails["create B"] = true
 			r.Create(r.now, request("A"))
 			if r.runAll(nil); onFailure == stack.OnFailureNothing {
-				r.Rollback(r.now, &stack.Request{Source: stack.Source{RetainExceptOnCreate: true}})
+				r.Rollback(r.now, &stack.Request{Input: stack.Input{RetainExceptOnCreate: true}})
 				r.runAll(nil)
 			}
 			if len(r.things) > 0 {
@@ -326,7 +326,7 @@ func TestRollbackInAnotherRole(t *testing.T) {
 			t.Fatal(err)
 		}
 		o := r.request(d, stack.OnFailureNothing)
-		o.Source.Role = "gone"
+		o.Input.Role = "gone"
 		return o
 	}
 	r.Create(r.now, request(""))
@@ -334,9 +334,9 @@ func TestRollbackInAnotherRole(t *testing.T) {
 	r.fails["create C"] = true
 	r.Update(r.now, request(", B: {Type: AWS::SQS::Queue}, C: {Type: AWS::SQS::Queue, DependsOn: B}"))
 	r.ends(t, stack.UpdateFailed)
-	r.Rollback(r.now, &stack.Request{Source: stack.Source{Role: "another"}})
-	if r.taken(); r.Status != stack.UpdateRollbackCleanup || r.Source.Role != "another" {
-		t.Errorf("%s in the role %s", r.Status, r.Source.Role)
+	r.Rollback(r.now, &stack.Request{Input: stack.Input{Role: "another"}})
+	if r.taken(); r.Status != stack.UpdateRollbackCleanup || r.Input.Role != "another" {
+		t.Errorf("%s in the role %s", r.Status, r.Input.Role)
 	}
 	r.ends(t, stack.UpdateRollbackDone)
 }

@@ -7,15 +7,15 @@ import (
 // Bind binds a template to make a design of a stack with a name, an ARN, an account and a
 // region. previous are the values of the parameters that keep theirs. An error is a
 // *template.Refusal.
-func Bind(t *template.Template, s *Stack, source *Source, previous *Source, kept []string) (*template.Bound, error) {
+func Bind(t *template.Template, s *Stack, input *Input, previous *Input, kept []string) (*template.Bound, error) {
 	in := template.Inputs{
 		Pseudo: template.Pseudo{
-			AccountID: s.Account, Region: s.Region, StackID: s.ID, StackName: s.Name, NotificationARNs: source.Notifications,
+			AccountID: s.Account, Region: s.Region, StackID: s.ID, StackName: s.Name, NotificationARNs: input.Notifications,
 		},
 		Parameters: map[string]string{}, Previous: map[string]string{}, UsePrevious: kept,
 	}
 	stored := map[string]string{}
-	for _, p := range source.Parameters {
+	for _, p := range input.Parameters {
 		in.Parameters[p.Key] = p.Value
 		if p.Resolved != "" {
 			stored[p.Value] = p.Resolved
@@ -26,7 +26,7 @@ func Bind(t *template.Template, s *Stack, source *Source, previous *Source, kept
 			in.Previous[p.Key] = p.Value
 		}
 	}
-	store := source.Store
+	store := input.Store
 	in.SSM = func(name string) (string, bool) {
 		value, ok := stored[name]
 		if !ok && store != nil {
@@ -37,11 +37,11 @@ func Bind(t *template.Template, s *Stack, source *Source, previous *Source, kept
 	return t.Bind(in)
 }
 
-// Of is the design of a template that was bound to a source.
-func (s *Source) Of(b *template.Bound) *Design {
+// Of is the design of a template that was bound to an input.
+func (in *Input) Of(b *template.Bound) *Design {
 	d := Designed(b)
 	for id, part := range d.Parts {
-		if s.RetainExceptOnCreate && part.DeletePolicy == retain {
+		if in.RetainExceptOnCreate && part.DeletePolicy == retain {
 			part.DeletePolicy = retainButCreate
 			d.Parts[id] = part
 		}

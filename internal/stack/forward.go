@@ -16,8 +16,8 @@ import (
 type Request struct {
 	By    *caller.Caller
 	Token string
-	// Source is the source of the stack's new design; a deletion ignores it.
-	Source Source
+	// Input is what the stack's new design is of; a deletion ignores it.
+	Input  Input
 	Design *Design
 	// Seen is the phase of the stack that the design was made for; 0: of any.
 	Seen uint64
@@ -46,7 +46,7 @@ func (m *Machine) Create(now int64, req *Request) {
 	if m.Created == 0 {
 		m.Created = now
 	}
-	m.Source, m.Design, m.OnFailure = req.Source, req.Design, req.OnFailure
+	m.Input, m.Design, m.OnFailure = req.Input, req.Design, req.OnFailure
 	m.Operation++
 	m.Policy = req.Policy
 	m.imports = map[string]bool{}
@@ -69,13 +69,13 @@ func (m *Machine) Update(now int64, req *Request) {
 		m.cancelDeletions()
 	}
 	m.Within, m.Keep = req.Nested, nil
-	if m.Status != UpdateFailed && !held { // else it returns to the last complete source
-		former := m.Source
+	if m.Status != UpdateFailed && !held { // else it returns to the last complete input
+		former := m.Input
 		m.Former, m.Stood = &former, &Standing{m.Outputs, m.Imports}
 		m.Operation++
 	}
 	m.hide()
-	m.Source, m.Design, m.OnFailure = req.Source, req.Design, req.OnFailure
+	m.Input, m.Design, m.OnFailure = req.Input, req.Design, req.OnFailure
 	m.PolicyNow = cmp.Or(req.Meanwhile, m.Policy)
 	m.Policy = cmp.Or(req.Policy, m.Policy)
 	m.imports = map[string]bool{}
@@ -238,8 +238,8 @@ func (m *Machine) weigh(id string, properties map[string]any) error {
 }
 
 func (m *Machine) tags() []resource.Tag {
-	tags := make([]resource.Tag, 0, len(m.Source.Tags))
-	for _, t := range m.Source.Tags {
+	tags := make([]resource.Tag, 0, len(m.Input.Tags))
+	for _, t := range m.Input.Tags {
 		tags = append(tags, resource.Tag{Key: t.Key, Value: t.Value})
 	}
 	return tags

@@ -106,7 +106,7 @@ func (r *run) bind(text string) (*stack.Design, error) {
 	if err != nil {
 		return nil, err
 	}
-	b, err := stack.Bind(t, &r.Stack, &stack.Source{}, nil, nil)
+	b, err := stack.Bind(t, &r.Stack, &stack.Input{}, nil, nil)
 	if err != nil {
 		return nil, err
 	}

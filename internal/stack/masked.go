@@ -27,7 +27,7 @@ const mostShown = 64 << 10
 
 // Secrets are the values of a stack's hidden parameters.
 func Secrets(s *Stack) []string {
-	values := s.Source.hidden(slices.Clone(s.Hidden))
+	values := s.Input.hidden(slices.Clone(s.Hidden))
 	if s.Former != nil {
 		values = s.Former.hidden(values)
 	}
@@ -49,10 +49,10 @@ func (m *Machine) masked(v any) any {
 }
 
 // Conceal has the parameters be hidden whose values have one of the values to be hidden.
-func (s *Source) Conceal(values []string) {
+func (in *Input) Conceal(values []string) {
 	hidden := formsOf(values)
-	for i := range s.Parameters {
-		p := &s.Parameters[i]
+	for i := range in.Parameters {
+		p := &in.Parameters[i]
 		if text := cmp.Or(p.Resolved, p.Value); !p.NoEcho && masking(text, hidden) != text {
 			p.NoEcho = true
 		}
@@ -97,11 +97,11 @@ func (m *Machine) maskedText(text string) string {
 	return masked
 }
 
-// hide keeps hiding the values of a source that is replaced: resources made from it have yet to
+// hide keeps hiding the values of an input that is replaced: resources made from it have yet to
 // be deleted, or are incomplete.
 func (m *Machine) hide() {
 	m.unhide()
-	m.Hidden = m.Source.hidden(m.Hidden)
+	m.Hidden = m.Input.hidden(m.Hidden)
 }
 
 // unhide forgets hidden values that no resource has any more.
@@ -122,8 +122,8 @@ func (m *Machine) unhide() {
 }
 
 // hidden adds the values of hidden parameters.
-func (s *Source) hidden(values []string) []string {
-	for _, p := range s.Parameters {
+func (in *Input) hidden(values []string) []string {
+	for _, p := range in.Parameters {
 		if value := p.Value; p.NoEcho && value != "" {
 			if p.Resolved != "" {
 				value = p.Resolved

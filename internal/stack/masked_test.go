@@ -15,7 +15,7 @@ func TestFormsOfHiddenValuesAreMadeOnce(t *testing.T) {
 	}
 	m := &Machine{Resources: map[string]*Resource{"A": {Version: Version{Properties: map[string]any{"Tags": tags}}}}}
 	for i := range 100 {
-		m.Source.Parameters = append(m.Source.Parameters, Parameter{Key: fmt.Sprint(i), Value: fmt.Sprint("secret-", i), NoEcho: true})
+		m.Input.Parameters = append(m.Input.Parameters, Parameter{Key: fmt.Sprint(i), Value: fmt.Sprint("secret-", i), NoEcho: true})
 	}
 	list := strings.Repeat("secret-item,", 100)
 	const most = 5000
@@ -28,7 +28,7 @@ func TestFormsOfHiddenValuesAreMadeOnce(t *testing.T) {
 	if n := testing.AllocsPerRun(100, func() { m.maskedText("a reason") }); n > most/100 {
 		t.Errorf("%.0f allocations to mask a reason once more", n)
 	}
-	m.Source.Parameters[99].Value = "another-secret"
+	m.Input.Parameters[99].Value = "another-secret"
 	if told := m.maskedText("secret-98 and another-secret"); told != "**** and ****" {
 		t.Errorf("a reason tells %s", told)
 	}

@@ -81,8 +81,8 @@ type Output struct {
 	Export      string `json:"export,omitempty"`
 }
 
-// Source is what a stack is made of. It is immutable.
-type Source struct {
+// Input is what a stack is made of, as CreateStack's input has it. It is immutable.
+type Input struct {
 	Template      uint64      `json:"template"` // number of the template's text
 	Description   string      `json:"description,omitempty"`
 	Parameters    []Parameter `json:"parameters,omitempty"`
@@ -126,15 +126,15 @@ type Stack struct {
 	Updated int64  `json:"updated,omitempty"`
 	Deleted int64  `json:"deleted,omitempty"`
 
-	Source Source  `json:"source"`
-	Former *Source `json:"former,omitempty"` // the source to return to if the update in progress fails
-	// Stood is what the stack was to others with the source to return to; nil: an earlier version began
+	Input  Input  `json:"source"`
+	Former *Input `json:"former,omitempty"` // the input to return to if the update in progress fails
+	// Stood is what the stack was to others with the input to return to; nil: an earlier version began
 	// the update.
 	Stood *Standing `json:"stood,omitempty"`
 	// Within says that the current update is a step of the parent's: it waits, with all that it has
 	// replaced, until that is complete or rolled back.
 	Within bool `json:"within,omitempty"`
-	// Hidden are hidden values of former sources, as long as resources have any of them.
+	// Hidden are hidden values of former inputs, as long as resources have any of them.
 	Hidden []string `json:"hidden,omitempty"`
 	// By is the requester of the current operation, without the access key.
 	By        *caller.Caller `json:"by,omitempty"`

@@ -28,7 +28,7 @@ type revision struct {
 // prepared is the result of prepare.
 type prepared struct {
 	body   []byte // nil: the stack's template
-	source *stack.Source
+	input  *stack.Input
 	design *stack.Design
 }
 
@@ -45,7 +45,7 @@ func (s *Service) prepare(ctx context.Context, call *api.Call, was *stacks.View,
 	switch {
 	case body != nil:
 		t, err = parse(body)
-	case r.previous && was.Source.Template > 0:
+	case r.previous && was.Input.Template > 0:
 		var old []byte
 		if old, err = s.Engine.Template(call.Account, call.Region, was.ID); err == nil {
 			t, err = parse(old)
@@ -59,24 +59,24 @@ func (s *Service) prepare(ctx context.Context, call *api.Call, was *stacks.View,
 	if err := acknowledged(t, r.capabilities, r.direct); err != nil {
 		return nil, err
 	}
-	src, err := source(r.tags, r.capabilities, r.notifications, r.role)
+	input, err := inputOf(r.tags, r.capabilities, r.notifications, r.role)
 	if err != nil {
 		return nil, err
 	}
 	if r.tags == nil {
-		src.Tags = was.Source.Tags
+		input.Tags = was.Input.Tags
 	}
 	if r.role == nil {
-		src.Role = was.Source.Role
+		input.Role = was.Input.Role
 	}
-	src.RetainExceptOnCreate = r.retainExceptOnCreate
-	kept, err := parameters(src, r.parameters)
+	input.RetainExceptOnCreate = r.retainExceptOnCreate
+	kept, err := parameters(input, r.parameters)
 	if err != nil {
 		return nil, err
 	}
-	src.Store = s.store(ctx, call)
-	d, err := design(t, &was.Stack, src, &was.Source, kept)
-	return &prepared{body, src, d}, err
+	input.Store = s.store(ctx, call)
+	d, err := design(t, &was.Stack, input, &was.Input, kept)
+	return &prepared{body, input, d}, err
 }
 
 // CreateChangeSetInput is the request of CreateChangeSet.
@@ -229,7 +229,7 @@ func (s *Service) plan(ctx context.Context, call *api.Call, in *CreateChangeSetI
 	}
 	set := &stacks.ChangeSet{
 		ID: s.newARN(call, "changeSet", in.ChangeSetName), Name: in.ChangeSetName, Description: api.Deref(in.Description),
-		Token: api.Deref(in.ClientToken), Source: *p.source, Design: p.design, Seen: was.Phase, Make: kind == "CREATE", OnFailure: onFailure,
+		Token: api.Deref(in.ClientToken), Input: *p.input, Design: p.design, Seen: was.Phase, Make: kind == "CREATE", OnFailure: onFailure,
 	}
 	id, err := s.Engine.PutChangeSet(ctx, &stacks.Creation{ID: was.ID, Name: was.Name, Account: call.Account, Region: call.Region, Body: p.body}, set)
 	return &CreateChangeSetOutput{Id: set.ID, StackId: id}, bracketed(err, in.StackName)
@@ -273,8 +273,8 @@ func (s *Service) describeChangeSet(_ context.Context, call *api.Call, in *Descr
 	}
 	out := &DescribeChangeSetOutput{
 		ChangeSetName: set.Name, ChangeSetId: set.ID, StackId: set.Stack, StackName: set.StackName, Description: set.Description,
-		Parameters: shownParameters(set.Source.Parameters), CreationTime: api.Time(set.Created), NotificationARNs: append([]string{}, set.Source.Notifications...),
-		Capabilities: set.Source.Capabilities, Tags: shownTags(set.Source.Tags), Changes: []Change{}, NextToken: next, OnStackFailure: set.OnFailure,
+		Parameters: shownParameters(set.Input.Parameters), CreationTime: api.Time(set.Created), NotificationARNs: append([]string{}, set.Input.Notifications...),
+		Capabilities: set.Input.Capabilities, Tags: shownTags(set.Input.Tags), Changes: []Change{}, NextToken: next, OnStackFailure: set.OnFailure,
 	}
 	out.Status, out.ExecutionStatus, out.StatusReason = statusOf(&set)
 	for _, c := range cut {
@@ -303,7 +303,7 @@ func (s *Service) executeChangeSet(ctx context.Context, call *api.Call, in *Exec
 	}
 	err := s.Engine.Execute(ctx, call.Account, call.Region, api.Deref(in.StackName), in.ChangeSetName, &stack.Request{
 		By: call.Caller.WithoutKey(), Token: api.Deref(in.ClientRequestToken), OnFailure: onFailure, Store: s.store(ctx, call),
-		Source: stack.Source{RetainExceptOnCreate: api.Deref(in.RetainExceptOnCreate)},
+		Input: stack.Input{RetainExceptOnCreate: api.Deref(in.RetainExceptOnCreate)},
 	})
 	if _, ok := errors.AsType[*template.Refusal](err); !ok {
 		return nil, err
@@ -313,7 +313,7 @@ func (s *Service) executeChangeSet(ctx context.Context, call *api.Call, in *Exec
 	if gone != nil {
 		return nil, gone
 	}
-	return nil, concealing(&set.Source, refused(err))
+	return nil, concealing(&set.Input, refused(err))
 }
 
 func (s *Service) listChangeSets(_ context.Context, call *api.Call, in *ListChangeSetsInput) (*ListChangeSetsOutput, error) {

@@ -78,11 +78,11 @@ func shownTags(all []stack.Tag) []Tag {
 
 func shownStack(s *stack.Stack) Stack {
 	shown := Stack{
-		StackId: s.ID, StackName: s.Name, Description: s.Source.Description, Parameters: shownParameters(s.Source.Parameters),
+		StackId: s.ID, StackName: s.Name, Description: s.Input.Description, Parameters: shownParameters(s.Input.Parameters),
 		CreationTime: api.Time(s.Created), LastUpdatedTime: optional(s.Updated), DeletionTime: optional(s.Deleted), ParentId: s.Parent, RootId: s.Root,
 		StackStatus: string(s.Status), StackStatusReason: s.Reason, DisableRollback: s.OnFailure == stack.OnFailureNothing,
-		NotificationARNs: append([]string{}, s.Source.Notifications...), Capabilities: s.Source.Capabilities,
-		RoleARN: s.Source.Role, Tags: shownTags(s.Source.Tags), EnableTerminationProtection: s.Protected, DriftInformation: driftOf(s),
+		NotificationARNs: append([]string{}, s.Input.Notifications...), Capabilities: s.Input.Capabilities,
+		RoleARN: s.Input.Role, Tags: shownTags(s.Input.Tags), EnableTerminationProtection: s.Protected, DriftInformation: driftOf(s),
 	}
 	if s.Timeout > 0 {
 		minutes := int(s.Timeout / time.Minute.Milliseconds())
@@ -129,7 +129,7 @@ func (s *Service) listStacks(_ context.Context, call *api.Call, in *ListStacksIn
 	for i := range cut {
 		s := &cut[i]
 		out.StackSummaries = append(out.StackSummaries, StackSummary{
-			StackId: s.ID, StackName: s.Name, TemplateDescription: s.Source.Description, CreationTime: api.Time(s.Created),
+			StackId: s.ID, StackName: s.Name, TemplateDescription: s.Input.Description, CreationTime: api.Time(s.Created),
 			LastUpdatedTime: optional(s.Updated), DeletionTime: optional(s.Deleted), StackStatus: string(s.Status), StackStatusReason: s.Reason,
 			DriftInformation: driftOf(s), ParentId: s.Parent, RootId: s.Root,
 		})

@@ -19,7 +19,7 @@ import (
 // emptied is an Engine whose parameter store has lost what a change set was made with.
 type emptied struct {
 	cloudformation.Engine
-	source stack.Source
+	input stack.Input
 }
 
 func (e *emptied) Parameters(string, string, func(string) bool) func(string) (string, bool) {
@@ -27,7 +27,7 @@ func (e *emptied) Parameters(string, string, func(string) bool) func(string) (st
 }
 
 func (e *emptied) ChangeSet(string, string, string, string) (stacks.ChangeSet, error) {
-	return stacks.ChangeSet{Source: e.source}, nil
+	return stacks.ChangeSet{Input: e.input}, nil
 }
 
 func (e *emptied) Execute(_ context.Context, _, _, _, _ string, _ *stack.Request) error {
@@ -35,14 +35,14 @@ func (e *emptied) Execute(_ context.Context, _, _, _, _ string, _ *stack.Request
 	if err != nil {
 		return err
 	}
-	_, err = stack.Bind(t, &stack.Stack{}, &e.source, nil, nil)
+	_, err = stack.Bind(t, &stack.Stack{}, &e.input, nil, nil)
 	return err
 }
 
 // A template that was good for its change set, and is not when that is executed, is refused for what
 // is wrong with it, without the values that are hidden.
 func TestExecuteOfWhatIsRefused(t *testing.T) {
-	e := &emptied{source: stack.Source{Parameters: []stack.Parameter{{Key: "P", Value: "/shop/size"}, {Key: "Q", Value: "/canary", NoEcho: true}}}}
+	e := &emptied{input: stack.Input{Parameters: []stack.Parameter{{Key: "P", Value: "/shop/size"}, {Key: "Q", Value: "/canary", NoEcho: true}}}}
 	operations := cloudformation.New(cloudformation.Options{Engine: e, NewID: uuid.NewString}).Operations()
 	op := operations[slices.IndexFunc(operations, func(o api.Operation) bool { return o.Name == "ExecuteChangeSet" })]
 	_, err := op.Invoke(t.Context(), &api.Call{Service: "cloudformation", Account: "111122223333", Region: "us-east-1"},

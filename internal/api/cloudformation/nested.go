@@ -39,8 +39,8 @@ func nest(ctx context.Context, req *stack.Request, c *stacks.Creation) error {
 	if n.Depth > maxDepth {
 		return invalid("Template error: stacks cannot be nested deeper than %d levels", maxDepth)
 	}
-	req.By, req.Source.Role, req.Nested = n.By, n.Role, true
-	req.Source.Conceal(n.Secrets)
+	req.By, req.Input.Role, req.Nested = n.By, n.Role, true
+	req.Input.Conceal(n.Secrets)
 	if c != nil {
 		c.Parent, c.Root, c.Depth = n.Parent, n.Root, n.Depth
 	}

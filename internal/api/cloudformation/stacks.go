@@ -37,9 +37,9 @@ func checkName(name string) error {
 // ownPrefix begins the keys of tags that AWS alone sets.
 const ownPrefix = "aws:"
 
-// source is what a request says that a stack is to be made of.
-func source(tags []Tag, capabilities, notifications []string, role *string) (*stack.Source, error) {
-	s := &stack.Source{Capabilities: capabilities, Notifications: notifications, Role: api.Deref(role)}
+// inputOf is what a request says that a stack is to be made of.
+func inputOf(tags []Tag, capabilities, notifications []string, role *string) (*stack.Input, error) {
+	s := &stack.Input{Capabilities: capabilities, Notifications: notifications, Role: api.Deref(role)}
 	seen := map[string]bool{}
 	for _, t := range tags {
 		if seen[t.Key] {
@@ -73,9 +73,9 @@ func unserved(watched *RollbackConfiguration, types []string) error {
 	return nil
 }
 
-// parameters adds the values of a request to a source, and returns the parameters with
+// parameters adds the values of a request to an input, and returns the parameters with
 // UsePreviousValue.
-func parameters(s *stack.Source, given []Parameter) (kept []string, err error) {
+func parameters(s *stack.Input, given []Parameter) (kept []string, err error) {
 	seen := map[string]bool{}
 	for _, p := range given {
 		key := api.Deref(p.ParameterKey)
@@ -132,12 +132,12 @@ func (s *Service) createStack(ctx context.Context, call *api.Call, in *CreateSta
 	if err := acknowledged(t, in.Capabilities, true); err != nil {
 		return nil, err
 	}
-	src, err := source(in.Tags, in.Capabilities, in.NotificationARNs, in.RoleARN)
+	input, err := inputOf(in.Tags, in.Capabilities, in.NotificationARNs, in.RoleARN)
 	if err != nil {
 		return nil, err
 	}
-	src.RetainExceptOnCreate = api.Deref(in.RetainExceptOnCreate)
-	kept, err := parameters(src, in.Parameters)
+	input.RetainExceptOnCreate = api.Deref(in.RetainExceptOnCreate)
+	kept, err := parameters(input, in.Parameters)
 	if err != nil {
 		return nil, err
 	}
@@ -148,12 +148,12 @@ func (s *Service) createStack(ctx context.Context, call *api.Call, in *CreateSta
 		ID: s.newARN(call, "stack", in.StackName), Name: in.StackName, Account: call.Account, Region: call.Region, Body: body,
 		Timeout: int64(api.Deref(in.TimeoutInMinutes)) * time.Minute.Milliseconds(), Protected: api.Deref(in.EnableTerminationProtection),
 	}
-	src.Store = s.store(ctx, call)
-	to, err := design(t, &stack.Stack{ID: c.ID, Name: c.Name, Account: c.Account, Region: c.Region}, src, nil, nil)
+	input.Store = s.store(ctx, call)
+	to, err := design(t, &stack.Stack{ID: c.ID, Name: c.Name, Account: c.Account, Region: c.Region}, input, nil, nil)
 	if err != nil {
 		return nil, err
 	}
-	c.Request = stack.Request{By: call.Caller.WithoutKey(), Token: api.Deref(in.ClientRequestToken), Source: *src, Design: to, OnFailure: onFailure}
+	c.Request = stack.Request{By: call.Caller.WithoutKey(), Token: api.Deref(in.ClientRequestToken), Input: *input, Design: to, OnFailure: onFailure}
 	if c.Request.Policy, err = s.policy(ctx, in.StackPolicyBody, in.StackPolicyURL); err != nil {
 		return nil, err
 	}
@@ -211,7 +211,7 @@ func (s *Service) update(ctx context.Context, call *api.Call, in *UpdateStackInp
 		onFailure = stack.OnFailureNothing
 	}
 	req := &stack.Request{
-		By: call.Caller.WithoutKey(), Token: api.Deref(in.ClientRequestToken), Source: *p.source, Design: p.design, Seen: was.Phase, OnFailure: onFailure,
+		By: call.Caller.WithoutKey(), Token: api.Deref(in.ClientRequestToken), Input: *p.input, Design: p.design, Seen: was.Phase, OnFailure: onFailure,
 	}
 	if req.Policy, err = s.policy(ctx, in.StackPolicyBody, in.StackPolicyURL); err != nil {
 		return nil, err
@@ -231,7 +231,7 @@ func (s *Service) deleteStack(ctx context.Context, call *api.Call, in *DeleteSta
 		return nil, invalid("The deletion mode %s is not served.", *in.DeletionMode)
 	}
 	req := &stack.Request{
-		By: call.Caller.WithoutKey(), Token: api.Deref(in.ClientRequestToken), Keep: in.RetainResources, Source: stack.Source{Role: api.Deref(in.RoleARN)},
+		By: call.Caller.WithoutKey(), Token: api.Deref(in.ClientRequestToken), Keep: in.RetainResources, Input: stack.Input{Role: api.Deref(in.RoleARN)},
 	}
 	if err := nest(ctx, req, nil); err != nil {
 		return nil, err
@@ -246,14 +246,14 @@ func (s *Service) cancelUpdateStack(ctx context.Context, call *api.Call, in *Can
 func (s *Service) rollbackStack(ctx context.Context, call *api.Call, in *RollbackStackInput) (*RollbackStackOutput, error) {
 	id, err := s.Engine.Rollback(ctx, call.Account, call.Region, in.StackName, &stack.Request{
 		By: call.Caller.WithoutKey(), Token: api.Deref(in.ClientRequestToken),
-		Source: stack.Source{Role: api.Deref(in.RoleARN), RetainExceptOnCreate: api.Deref(in.RetainExceptOnCreate)},
+		Input: stack.Input{Role: api.Deref(in.RoleARN), RetainExceptOnCreate: api.Deref(in.RetainExceptOnCreate)},
 	})
 	return &RollbackStackOutput{id}, bracketed(err, in.StackName)
 }
 
 func (s *Service) continueUpdateRollback(ctx context.Context, call *api.Call, in *ContinueUpdateRollbackInput) (*ContinueUpdateRollbackOutput, error) {
 	return nil, bracketed(s.Engine.ContinueRollback(ctx, call.Account, call.Region, in.StackName, &stack.Request{
-		By: call.Caller.WithoutKey(), Token: api.Deref(in.ClientRequestToken), Keep: in.ResourcesToSkip, Source: stack.Source{Role: api.Deref(in.RoleARN)},
+		By: call.Caller.WithoutKey(), Token: api.Deref(in.ClientRequestToken), Keep: in.ResourcesToSkip, Input: stack.Input{Role: api.Deref(in.RoleARN)},
 	}), in.StackName)
 }
 

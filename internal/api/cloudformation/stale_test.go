@@ -19,7 +19,7 @@ type moving struct {
 
 	looks int
 	v     stacks.View
-	took  *stack.Source
+	took  *stack.Input
 }
 
 const movingText = "Parameters: {A: {Type: String, Default: a}, B: {Type: String, Default: b}}\nResources: {Q: {Type: AWS::SQS::Queue}}"
@@ -28,7 +28,7 @@ func (m *moving) Get(string, string, string) (stacks.View, error) {
 	v := m.v
 	if m.looks++; m.looks == 1 {
 		m.v.Phase += 2
-		m.v.Source.Parameters = []stack.Parameter{{Key: "A", Value: "of another"}, {Key: "B", Value: "b"}}
+		m.v.Input.Parameters = []stack.Parameter{{Key: "A", Value: "of another"}, {Key: "B", Value: "b"}}
 	}
 	return v, nil
 }
@@ -43,7 +43,7 @@ func (m *moving) Update(_ context.Context, _, _, _ string, _ []byte, req *stack.
 	if req.Seen != m.v.Phase {
 		return "", stacks.ErrChanged.With(m.v.ID)
 	}
-	m.took = &req.Source
+	m.took = &req.Input
 	return m.v.ID, nil
 }
 
@@ -51,7 +51,7 @@ func (m *moving) PutChangeSet(_ context.Context, _ *stacks.Creation, set *stacks
 	if set.Seen != m.v.Phase {
 		return "", stacks.ErrChanged.With(m.v.ID)
 	}
-	m.took = &set.Source
+	m.took = &set.Input
 	return m.v.ID, nil
 }
 
@@ -64,7 +64,7 @@ func TestOperationsKeepWhatIsCurrent(t *testing.T) {
 		"CreateChangeSet": &cloudformation.CreateChangeSetInput{StackName: "s", ChangeSetName: "c", UsePreviousTemplate: new(true), Parameters: kept},
 	} {
 		m := &moving{v: stacks.View{Stack: stack.Stack{ID: "arn:s", Name: "s", Phase: 2, Status: stack.CreateComplete}}}
-		m.v.Source = stack.Source{Template: 1, Parameters: []stack.Parameter{{Key: "A", Value: "a"}, {Key: "B", Value: "b"}}}
+		m.v.Input = stack.Input{Template: 1, Parameters: []stack.Parameter{{Key: "A", Value: "a"}, {Key: "B", Value: "b"}}}
 		operations := cloudformation.New(cloudformation.Options{Engine: m, NewID: uuid.NewString}).Operations()
 		op := operations[slices.IndexFunc(operations, func(o api.Operation) bool { return o.Name == operation })]
 		if _, err := op.Invoke(t.Context(), &api.Call{Service: "cloudformation", Account: "111122223333", Region: "us-east-1"}, in); err != nil {

@@ -29,11 +29,11 @@ func refused(err error) error {
 
 // concealing masks, in an error, the hidden values that a stack has had so far: whoever changes it need
 // not know them.
-func concealing(previous *stack.Source, err error) error {
+func concealing(previous *stack.Input, err error) error {
 	if previous == nil {
 		return err
 	}
-	text, _ := stack.Masked(&stack.Stack{Source: *previous}, err.Error()).(string)
+	text, _ := stack.Masked(&stack.Stack{Input: *previous}, err.Error()).(string)
 	if text == err.Error() {
 		return err
 	}
@@ -82,10 +82,10 @@ func known(t *template.Template) error {
 }
 
 // design binds a template to the request's parameters and returns the design of the stack. It
-// sets the values of the parameters in source.
-func design(t *template.Template, s *stack.Stack, source, previous *stack.Source, kept []string) (*stack.Design, error) {
-	bound, err := stack.Bind(t, s, source, previous, kept)
-	source.Store = nil
+// sets the values of the parameters in input.
+func design(t *template.Template, s *stack.Stack, input, previous *stack.Input, kept []string) (*stack.Design, error) {
+	bound, err := stack.Bind(t, s, input, previous, kept)
+	input.Store = nil
 	if err != nil {
 		return nil, concealing(previous, refused(err))
 	}
@@ -94,20 +94,20 @@ func design(t *template.Template, s *stack.Stack, source, previous *stack.Source
 	}
 	// Transforms may have computed resource types: their capabilities can only be checked
 	// now.
-	if err := acknowledged(bound.Template, source.Capabilities, false); err != nil {
+	if err := acknowledged(bound.Template, input.Capabilities, false); err != nil {
 		return nil, err
 	}
 	// A value that was given as hidden stays hidden until there is another one.
 	stays := func(name string) bool {
 		return slices.Contains(kept, name) && slices.ContainsFunc(previous.Parameters, func(p stack.Parameter) bool { return p.Key == name && p.NoEcho })
 	}
-	source.Parameters = source.Parameters[:0]
+	input.Parameters = input.Parameters[:0]
 	for _, p := range bound.Template.ParameterList() {
 		v := bound.Parameters[p.Name]
-		source.Parameters = append(source.Parameters, stack.Parameter{Key: p.Name, Value: v.Text, Resolved: v.Resolved, NoEcho: v.NoEcho || stays(p.Name)})
+		input.Parameters = append(input.Parameters, stack.Parameter{Key: p.Name, Value: v.Text, Resolved: v.Resolved, NoEcho: v.NoEcho || stays(p.Name)})
 	}
-	source.Description = bound.Template.Description
-	return source.Of(bound), nil
+	input.Description = bound.Template.Description
+	return input.Of(bound), nil
 }
 
 // acknowledged refuses a template whose required capabilities the request does not have. Only

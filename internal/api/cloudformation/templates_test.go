@@ -19,7 +19,7 @@ func judged(body string) string {
 	t, err := parse([]byte(body))
 	if err == nil {
 		s := &stack.Stack{ID: "arn:aws:cloudformation:us-east-1:000000000000:stack/shop/1", Name: "shop", Account: "000000000000", Region: "us-east-1"}
-		_, err = design(t, s, &stack.Source{Capabilities: []string{template.CapabilityNamedIAM}}, nil, nil)
+		_, err = design(t, s, &stack.Input{Capabilities: []string{template.CapabilityNamedIAM}}, nil, nil)
 	}
 	if err != nil {
 		return refusal.Text(err)
@@ -118,7 +118,7 @@ func TestCapabilitiesOfWhatLoopsMake(t *testing.T) {
 		}
 		s := &stack.Stack{ID: "arn:aws:cloudformation:us-east-1:000000000000:stack/shop/1", Name: "shop", Account: "000000000000", Region: "us-east-1"}
 		got := ""
-		if _, err := design(read, s, &stack.Source{Capabilities: []string{granted}}, nil, nil); err != nil {
+		if _, err := design(read, s, &stack.Input{Capabilities: []string{granted}}, nil, nil); err != nil {
 			got = refusal.Text(err)
 		}
 		if got != want {

@@ -139,7 +139,7 @@ func updateNested(ctx context.Context, w *step.Work) (step.Made, error) {
 
 // rollbackRequest asks a nested stack to go back to what it was before.
 func rollbackRequest(w *step.Work) *stack.Request {
-	return &stack.Request{By: w.By, Token: w.Token, Source: stack.Source{Role: w.Role}, Keep: w.Skip, Nested: true}
+	return &stack.Request{By: w.By, Token: w.Token, Input: stack.Input{Role: w.Role}, Keep: w.Skip, Nested: true}
 }
 
 // cleanUpNested has a nested stack delete what its update has replaced, and says when to look again; 0: it

@@ -39,7 +39,7 @@ func (n *nest) ContinueRollback(context.Context, string, string, string, *stack.
 // own step has made of it is cleaned up.
 func TestNestedIsBroughtBackOnce(t *testing.T) {
 	for token, want := range map[string]string{"another step's": "revert", "token-1": "cleanup"} {
-		n := &nest{Stack: stack.Stack{Status: stack.UpdateCleanup, Former: &stack.Source{}, Token: token}}
+		n := &nest{Stack: stack.Stack{Status: stack.UpdateCleanup, Former: &stack.Input{}, Token: token}}
 		w := &Worker{step.Options{Within: new(fake).within, URL: endpoint, Stacks: n}}
 		back := task(stack.Update, stack.Type, "arn:aws:cloudformation:eu-west-1:111122223333:stack/s-N/2", nil)
 		back.Back = true

@@ -23,7 +23,7 @@ type ChangeSet struct {
 	Description string         `json:"description,omitempty"`
 	Created     int64          `json:"created"` // epoch milliseconds
 	Token       string         `json:"token,omitempty"`
-	Source      stack.Source   `json:"source"`
+	Input       stack.Input    `json:"source"`
 	OnFailure   string         `json:"onFailure,omitempty"`
 	Changes     []stack.Change `json:"changes,omitempty"`
 	Failure     string         `json:"failure,omitempty"` // why it cannot be executed
@@ -95,12 +95,12 @@ func (m *Module) PutChangeSet(ctx context.Context, c *Creation, set *ChangeSet) 
 		}
 		stackID = e.ID
 		set.Stack, set.StackName, set.Created, set.Phase = e.ID, e.Name, m.shard.Now(), e.Phase
-		if set.Source.Template = e.Source.Template; c.Body != nil {
-			set.Source.Template = m.keep(e, c.Body)
+		if set.Input.Template = e.Input.Template; c.Body != nil {
+			set.Input.Template = m.keep(e, c.Body)
 		}
 		var outputs bool
-		set.Changes, outputs = e.Plan(set.Design, set.Source.Tags)
-		if len(set.Changes) == 0 && !outputs && slices.Equal(set.Source.Tags, e.Source.Tags) {
+		set.Changes, outputs = e.Plan(set.Design, set.Input.Tags)
+		if len(set.Changes) == 0 && !outputs && slices.Equal(set.Input.Tags, e.Input.Tags) {
 			set.Failure = m.sentence(ErrNoChange)
 		}
 		set.Design = nil
@@ -167,7 +167,7 @@ func (m *Module) ChangeSet(account, region, name, set string) (found ChangeSet, 
 // TemplateOf is the text of a change set's template. Errors: ErrNoChanges.
 func (m *Module) TemplateOf(account, region, name, set string) (text []byte, err error) {
 	err = m.withSet(account, region, name, set, nil, func(e *entry, _ stackID, set *ChangeSet) (err error) {
-		text, err = m.template(e.id, set.Source.Template)
+		text, err = m.template(e.id, set.Input.Template)
 		return err
 	})
 	return text, err
@@ -251,13 +251,13 @@ func (m *Module) Execute(ctx context.Context, account, region, name, set string,
 		case e.Status != stack.ReviewInProgress && !e.Status.Updatable():
 			return ErrNotUpdatable.With(e.ID, string(e.Status))
 		}
-		source := set.Source
-		source.RetainExceptOnCreate = req.Source.RetainExceptOnCreate
-		d, err := m.designOf(e, &source, req.Store)
+		input := set.Input
+		input.RetainExceptOnCreate = req.Input.RetainExceptOnCreate
+		d, err := m.designOf(e, &input, req.Store)
 		if err != nil {
 			return err
 		}
-		req.Source, req.Design = source, d
+		req.Input, req.Design = input, d
 		if set.OnFailure != "" {
 			req.OnFailure = set.OnFailure
 		}
@@ -283,10 +283,10 @@ func (m *Module) Execute(ctx context.Context, account, region, name, set string,
 	return err
 }
 
-// designOf derives the design of a stack from a source whose template is stored; store looks up
+// designOf derives the design of a stack from an input whose template is stored; store looks up
 // its parameters, nil: the current ones.
-func (m *Module) designOf(e *entry, source *stack.Source, store func(name string) (string, bool)) (*stack.Design, error) {
-	text, err := m.template(e.id, source.Template)
+func (m *Module) designOf(e *entry, input *stack.Input, store func(name string) (string, bool)) (*stack.Design, error) {
+	text, err := m.template(e.id, input.Template)
 	if err != nil {
 		return nil, err
 	}
@@ -294,7 +294,7 @@ func (m *Module) designOf(e *entry, source *stack.Source, store func(name string
 	if err != nil {
 		return nil, err
 	}
-	from := *source
+	from := *input
 	if from.Store = store; store == nil {
 		from.Store = in(m.parameters(e.Account, e.Region))
 	}
@@ -302,5 +302,5 @@ func (m *Module) designOf(e *entry, source *stack.Source, store func(name string
 	if err != nil {
 		return nil, err
 	}
-	return source.Of(bound), nil
+	return input.Of(bound), nil
 }

@@ -107,7 +107,7 @@ func (m *Module) Create(ctx context.Context, c *Creation) (id string, err error)
 			return err
 		}
 		id = e.ID
-		c.Request.Source.Template = m.keep(e, c.Body)
+		c.Request.Input.Template = m.keep(e, c.Body)
 		e.Create(m.shard.Now(), &c.Request)
 		tasks = m.tasks(e, m.save(e))
 		return nil
@@ -163,17 +163,17 @@ func (m *Module) Update(ctx context.Context, account, region, name string, body 
 		if req.Seen != 0 && req.Seen != e.Phase {
 			return ErrChanged.With(e.ID)
 		}
-		changes, outputs := e.Plan(req.Design, req.Source.Tags)
-		if len(changes) == 0 && !outputs && slices.Equal(req.Source.Tags, e.Source.Tags) && e.Status != stack.UpdateFailed {
+		changes, outputs := e.Plan(req.Design, req.Input.Tags)
+		if len(changes) == 0 && !outputs && slices.Equal(req.Input.Tags, e.Input.Tags) && e.Status != stack.UpdateFailed {
 			if updating && e.again(req) {
 				return nil
 			}
 			return ErrNothing
 		}
 		if body != nil {
-			req.Source.Template = m.keep(e, body)
+			req.Input.Template = m.keep(e, body)
 		} else {
-			req.Source.Template = e.Source.Template
+			req.Input.Template = e.Input.Template
 		}
 		e.Update(m.shard.Now(), req)
 		return nil
@@ -315,8 +315,8 @@ func (m *Module) Get(account, region, name string) (v View, err error) {
 // Tags are the tags of the stack of a name or an ARN, for policies; nil if there is none.
 func (m *Module) Tags(account, region, name string) (tags map[string]string) {
 	_ = m.view(account, region, name, func(e *entry) error {
-		tags = make(map[string]string, len(e.Source.Tags))
-		for _, t := range e.Source.Tags {
+		tags = make(map[string]string, len(e.Input.Tags))
+		for _, t := range e.Input.Tags {
 			tags[t.Key] = t.Value
 		}
 		return nil
@@ -343,7 +343,7 @@ func (m *Module) List(account, region string) (all []stack.Stack) {
 // Template is the text of a stack's template. Errors: ErrNone.
 func (m *Module) Template(account, region, name string) (text []byte, err error) {
 	err = m.view(account, region, name, func(e *entry) error {
-		text, err = m.template(e.id, e.Source.Template)
+		text, err = m.template(e.id, e.Input.Template)
 		return err
 	})
 	return text, err

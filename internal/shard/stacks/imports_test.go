@@ -53,7 +53,7 @@ func requestOf(t *testing.T, name, id, text string) stack.Request {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bound, err := stack.Bind(read, &stack.Stack{ID: id, Name: name, Account: account, Region: region}, &stack.Source{}, nil, nil)
+	bound, err := stack.Bind(read, &stack.Stack{ID: id, Name: name, Account: account, Region: region}, &stack.Input{}, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -126,11 +126,11 @@ func (m *Module) keep(e *entry, text []byte) uint64 {
 // uses reports that a stack, or one of its change sets, has a template.
 func (e *entry) uses(number uint64) bool {
 	for _, c := range e.changes {
-		if c.Source.Template == number {
+		if c.Input.Template == number {
 			return true
 		}
 	}
-	return e.Source.Template == number || e.Former != nil && e.Former.Template == number
+	return e.Input.Template == number || e.Former != nil && e.Former.Template == number
 }
 
 // save writes the changes of a stack's commands, and returns the steps that follow.

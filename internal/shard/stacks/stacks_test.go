@@ -98,7 +98,7 @@ func design(t *testing.T, text string) *stack.Design {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bound, err := stack.Bind(read, &stack.Stack{ID: first, Name: "shop", Account: account, Region: region}, &stack.Source{}, nil, nil)
+	bound, err := stack.Bind(read, &stack.Stack{ID: first, Name: "shop", Account: account, Region: region}, &stack.Input{}, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

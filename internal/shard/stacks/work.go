@@ -108,7 +108,7 @@ func (m *Module) Start(w Worker) {
 			}
 			if e.Status == stack.CreateInProgress || e.Status == stack.UpdateInProgress {
 				var err error
-				if e.Design, err = m.designOf(e, &e.Source, nil); err != nil {
+				if e.Design, err = m.designOf(e, &e.Input, nil); err != nil {
 					m.shard.Logger.Error("a stack cannot go on as its template cannot be read again", slog.String("stack", e.ID), slog.Any("error", err))
 					continue
 				}
@@ -145,8 +145,8 @@ func (m *Module) tasks(e *entry, steps []stack.Step) []*Task {
 		}
 		tasks = append(tasks, &Task{
 			Resumed: s.Again, Back: e.Status == stack.UpdateRollback, Skip: skip,
-			Step: s, Stack: e.ID, Name: e.Name, Account: e.Account, Region: e.Region, By: e.By, Role: e.Source.Role, Tags: e.Source.Tags,
-			Root: root, Depth: e.Depth, Capabilities: e.Source.Capabilities, Secrets: stack.Secrets(&e.Stack),
+			Step: s, Stack: e.ID, Name: e.Name, Account: e.Account, Region: e.Region, By: e.By, Role: e.Input.Role, Tags: e.Input.Tags,
+			Root: root, Depth: e.Depth, Capabilities: e.Input.Capabilities, Secrets: stack.Secrets(&e.Stack),
 		})
 	}
 	return tasks

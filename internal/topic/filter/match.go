@@ -25,7 +25,7 @@ type Message struct {
 type parsedAttribute struct {
 	Attribute
 	parsed bool // values and bad are set
-	bad    bool // a String.Array is not a JSON array
+	bad    bool // a String.Array is not a JSON array, or a String not the inside of a JSON string
 	values []value
 }
 
@@ -74,7 +74,7 @@ func (m *Message) Refusal(scope Scope) (v Verdict, certain bool) {
 		return NoMessageAttributes, true
 	}
 	for i := range m.attributes {
-		if a := &m.attributes[i]; a.array() {
+		if a := &m.attributes[i]; !a.number() {
 			if a.parse(); a.bad {
 				return AttributesMismatch, false
 			}
@@ -157,9 +157,28 @@ func (a *parsedAttribute) parse() {
 	case a.number():
 		a.values = []value{numberOf(a.Value)}
 	default:
-		a.values = []value{{text: a.Value}}
+		if text, ok := unescaped(a.Value); ok {
+			a.values = []value{{text: text}}
+		} else {
+			a.bad = true
+		}
 	}
 	a.parsed = true
+}
+
+// unescaped is the text of a String attribute as policies see it. AWS puts the attribute's value
+// between quotation marks and parses that as JSON, so that a publisher has to escape quotation
+// marks and backslashes, and control characters; ok is false if one is not. Source: the
+// constraints of filter policies in the SNS developer guide.
+func unescaped(written string) (text string, ok bool) {
+	plain := func(c byte) bool { return c >= ' ' && c != '"' && c != '\\' }
+	for i := range len(written) {
+		if !plain(written[i]) {
+			err := json.Unmarshal([]byte(`"`+written+`"`), &text)
+			return text, err == nil
+		}
+	}
+	return written, true
 }
 
 // content is the message's body as a JSON object; ok is false if it is none.

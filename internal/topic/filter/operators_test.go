@@ -125,7 +125,7 @@ func tryOperator(t *testing.T, rules, v string, want bool) {
 	var single Attribute
 	switch value := scalar(decoded(v)); value.kind {
 	case stringValue:
-		single = Attribute{"k", "String", value.text}
+		single = Attribute{"k", "String", v[1 : len(v)-1]} // with its escapes
 	case numberValue:
 		single = Attribute{"k", "Number", v}
 	default:

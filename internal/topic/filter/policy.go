@@ -136,7 +136,7 @@ const (
 	Match               Verdict = iota
 	AttributesMismatch          // …-MessageAttributes
 	NoMessageAttributes         // …-NoMessageAttributes: the policy needs some
-	InvalidAttributes           // …-InvalidAttributes: a String.Array is not a JSON array
+	InvalidAttributes           // …-InvalidAttributes: an attribute of the policy's cannot be parsed as JSON
 	BodyMismatch                // …-MessageBody
 	InvalidMessageBody          // …-InvalidMessageBody: the body is not a JSON object
 	verdicts                    // keep last: the number of verdicts

@@ -3,6 +3,7 @@ package sdk_test
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -118,6 +119,8 @@ func TestTopicAttributes(t *testing.T) {
 		},
 		{"KmsMasterKeyId", "two words", "Invalid parameter: KmsMasterKeyId: not the id, ARN or alias of a key"},
 		{"TracingConfig", "Passive", "Invalid parameter: TracingConfig: Invalid value [Passive]. Must be PassThrough or Active."},
+		{"DisplayName", strings.Repeat("é", 101), "Invalid parameter: DisplayName"},
+		{"DisplayName", "two\nlines", "Invalid parameter: DisplayName"},
 		{"DeliveryPolicy", `{"https":{}}`, "Invalid parameter: DeliveryPolicy: Unexpected JSON member: https"},
 	} {
 		refused(t, set(tc.name, tc.value), "InvalidParameter", 400, tc.text)
@@ -143,6 +146,10 @@ func TestCreateTopicRefuses(t *testing.T) {
 				"DeliveryPolicy": `{"http":{"defaultHealthyRetryPolicy":{"maxDelayTarget":1,"numRetries":1}}}`,
 			}},
 			"Invalid parameter: Attributes Reason: DeliveryPolicy: http.defaultHealthyRetryPolicy.minDelayTarget must be specified",
+		},
+		{
+			sns.CreateTopicInput{Name: aws.String("a"), Attributes: map[string]string{"DisplayName": strings.Repeat("d", 101)}},
+			"Invalid parameter: Attributes Reason: DisplayName",
 		},
 		{
 			sns.CreateTopicInput{Name: aws.String("a"), DataProtectionPolicy: aws.String("{}")},

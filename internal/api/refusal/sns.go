@@ -78,7 +78,7 @@ var sns = sentences{
 	topic.ErrRoleProtocol:       "SubscriptionRoleArn: only subscriptions of the protocol firehose have a role",
 	settings.ErrRate:            "%s: %s value provided is not an integer between 0-100",
 	settings.ErrDelivery:        "DeliveryPolicy: %s",
-	settings.ErrDisplayName:     "DisplayName: at most %d characters, without control characters",
+	settings.ErrDisplayName:     "DisplayName",
 	settings.ErrKeyName:         "KmsMasterKeyId: not the id, ARN or alias of a key",
 	settings.ErrBecomesFIFO:     "FifoTopic: a topic cannot become a FIFO topic",
 	settings.ErrDedupOfStandard: "If content-based deduplication is enabled, it must also be a FIFO topic.",

@@ -46,7 +46,7 @@ var (
 	ErrRole            = fault.NewRule(fault.InvalidParameter, "topic: no role")             // the attribute, the value
 	ErrRate            = fault.NewRule(fault.InvalidParameter, "topic: no percentage")       // the attribute, the value
 	ErrDelivery        = fault.NewRule(fault.InvalidParameter, "topic: the delivery policy") // the error
-	ErrDisplayName     = fault.NewRule(fault.InvalidParameter, "topic: no name to display")  // the maximum length in characters
+	ErrDisplayName     = fault.NewRule(fault.InvalidParameter, "topic: no name to display")
 	ErrKeyName         = fault.NewRule(fault.InvalidParameter, "topic: no name of a key")
 	ErrBecomesFIFO     = fault.NewRule(fault.InvalidParameter, "topic: a standard topic stays one")
 	ErrDedupOfStandard = fault.NewRule(fault.InvalidParameter, "topic: only FIFO topics deduplicate")
@@ -121,7 +121,7 @@ func checkDeliveryPolicy(value string) (string, error) {
 
 func checkDisplayName(value string) (string, error) {
 	if utf8.RuneCountInString(value) > maxDisplayName || strings.ContainsFunc(value, func(r rune) bool { return r < ' ' }) {
-		return "", ErrDisplayName.With(maxDisplayName)
+		return "", ErrDisplayName
 	}
 	return value, nil
 }

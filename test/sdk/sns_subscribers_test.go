@@ -6,6 +6,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/sns"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"godwit.dev/godwit/internal/config"
 )
 
 // Who subscribed to another account's topic manages the subscription, as the topic's owner does, and
@@ -42,4 +44,39 @@ func TestSubscriberManagesItsSubscription(t *testing.T) {
 	must(theirs.sns.Unsubscribe(t.Context(), &sns.UnsubscribeInput{SubscriptionArn: sub}))(t)
 	_, err = mine.sns.GetSubscriptionAttributes(t.Context(), &sns.GetSubscriptionAttributesInput{SubscriptionArn: sub})
 	refused(t, err, "NotFound", 404, "Subscription does not exist")
+}
+
+// Where callers are not authorised, a topic's policy says who of other accounts may subscribe what.
+func TestTopicPolicyAdmitsSubscribers(t *testing.T) {
+	const friend, stranger = "111122223333", "444455556666"
+	endpoint := startWith(t, func(c *config.Config) { c.Enforce = false })
+	mine, theirs, others := topicsClient(endpoint), topicsClientOf(endpoint, region, friend), topicsClientOf(endpoint, region, stranger)
+	topic := createTopic(t, mine, "shared")
+	in := &sns.SubscribeInput{TopicArn: &topic, Protocol: new("sqs"), Endpoint: new("arn:aws:sqs:" + region + ":" + friend + ":work")}
+	denied := func(who string) string {
+		return "User: arn:aws:iam::" + who + ":root is not authorized to perform: SNS:Subscribe on resource: " + topic +
+			" because no resource-based policy allows the SNS:Subscribe action"
+	}
+	refused(t, errorOf(theirs.Subscribe(t.Context(), in)), "AuthorizationError", 403, denied(friend))
+	policy := policyOf(`{"Effect":"Allow","Principal":{"AWS":"` + friend + `"},"Action":"SNS:Subscribe","Resource":"` + topic + `",
+		"Condition":{"StringEquals":{"SNS:Protocol":"sqs"},"StringLike":{"SNS:Endpoint":"*:work"}}}`)
+	must(mine.SetTopicAttributes(t.Context(), &sns.SetTopicAttributesInput{TopicArn: &topic, AttributeName: new("Policy"), AttributeValue: &policy}))(t)
+	refused(t, errorOf(others.Subscribe(t.Context(), in)), "AuthorizationError", 403, denied(stranger))
+	refused(t, errorOf(theirs.Subscribe(t.Context(), &sns.SubscribeInput{
+		TopicArn: &topic, Protocol: new("http"), Endpoint: new("http://127.0.0.1:1/work"),
+	})), "AuthorizationError", 403, denied(friend))
+	sub := must(theirs.Subscribe(t.Context(), in))(t).SubscriptionArn
+
+	set := &sns.SetSubscriptionAttributesInput{SubscriptionArn: sub, AttributeName: new("RawMessageDelivery"), AttributeValue: new("true")}
+	refusedWith(t, errorOf(others.SetSubscriptionAttributes(t.Context(), set)), "AuthorizationError", "*")
+	refusedWith(t, errorOf(others.Unsubscribe(t.Context(), &sns.UnsubscribeInput{SubscriptionArn: sub})), "AuthorizationError", "*")
+	must(theirs.SetSubscriptionAttributes(t.Context(), set))(t)
+	for _, c := range []*sns.Client{mine, theirs} {
+		got := subscriptionAttributes(t, c, *sub)
+		equal(t, "the subscription", []string{friend, "true", "false"}, []string{got["Owner"], got["RawMessageDelivery"], got["PendingConfirmation"]})
+	}
+	equal(t, "theirs", 1, len(must(theirs.ListSubscriptions(t.Context(), &sns.ListSubscriptionsInput{}))(t).Subscriptions))
+	must(theirs.Unsubscribe(t.Context(), &sns.UnsubscribeInput{SubscriptionArn: sub}))(t)
+	refused(t, errorOf(mine.GetSubscriptionAttributes(t.Context(), &sns.GetSubscriptionAttributesInput{SubscriptionArn: sub})),
+		"NotFound", 404, "Subscription does not exist")
 }

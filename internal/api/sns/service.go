@@ -8,6 +8,7 @@ import (
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/api/sns/platforms"
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/authorize"
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/topic"
@@ -52,6 +53,8 @@ type Engine interface {
 	// AdmitsPublisher reports whether a topic's policy allows another account to publish;
 	// address is the caller's host and port.
 	AdmitsPublisher(ctx context.Context, t arn.ARN, account, address string) bool
+	// Admits is AdmitsPublisher for the action of a need.
+	Admits(ctx context.Context, t arn.ARN, account, address string, need *authorize.Need) bool
 	// Protect applies the topic's data protection policy to a message, and refuses a denied
 	// one.
 	Protect(t arn.ARN, p *shard.Publication) error

@@ -15,6 +15,7 @@ import (
 
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/authorize"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard"
@@ -52,6 +53,10 @@ func (r *recorder) MayPublish(context.Context, arn.ARN) error {
 }
 
 func (r *recorder) AdmitsPublisher(context.Context, arn.ARN, string, string) bool { return false }
+
+func (r *recorder) Admits(context.Context, arn.ARN, string, string, *authorize.Need) bool {
+	return false
+}
 
 func (r *recorder) ListTopics(_ context.Context, _, _, after string, limit int) ([]arn.ARN, bool, error) {
 	i, _ := slices.BinarySearchFunc(r.topics, after+"\x00", func(t arn.ARN, name string) int { return cmp.Compare(t.Resource, name) })

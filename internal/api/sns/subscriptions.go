@@ -20,7 +20,7 @@ const (
 // subscribe answers Subscribe. The answer has the ARN of a pending subscription only if the
 // request asks for it.
 func (s *Service) subscribe(ctx context.Context, call *api.Call, in *SubscribeInput) (*SubscribeOutput, error) {
-	t, err := parseTopic(call, "TopicArn", in.TopicArn)
+	t, err := s.topicToSubscribe(ctx, call, in)
 	if err != nil {
 		return nil, err
 	}
@@ -55,6 +55,35 @@ func (s *Service) subscribe(ctx context.Context, call *api.Call, in *SubscribeIn
 		return &SubscribeOutput{SubscriptionArn: pendingAnswer}, nil
 	}
 	return &SubscribeOutput{SubscriptionArn: sub.ARN.String()}, nil
+}
+
+// topicToSubscribe parses the ARN of a topic that the caller may subscribe to: a topic of its own
+// account, or one whose policy allows it.
+func (s *Service) topicToSubscribe(ctx context.Context, call *api.Call, in *SubscribeInput) (arn.ARN, error) {
+	t, err := parseAnyTopic(call, "TopicArn", in.TopicArn)
+	if err != nil {
+		return t, err
+	}
+	if err = owned(call, t); err == nil {
+		return t, nil
+	}
+	if needs, invalid := subscribing(call, in); invalid == nil && s.engine.Admits(ctx, t, call.Account, call.RemoteAddr, &needs[0]) {
+		return t, nil
+	}
+	return t, err
+}
+
+// ownSubscription parses the ARN of a subscription that the caller's account has, or that is one
+// of its topics'.
+func (s *Service) ownSubscription(ctx context.Context, call *api.Call, value string) (arn.ARN, error) {
+	sub, err := parseSubscription(call, "SubscriptionArn", value)
+	if err != nil {
+		return sub, err
+	}
+	if err = owned(call, sub); err != nil && s.subscribed(ctx, call, sub) {
+		err = nil
+	}
+	return sub, err
 }
 
 // noEndpoint reports whether the request subscribes an endpoint of a push platform that does
@@ -106,7 +135,7 @@ func (s *Service) unsubscribe(ctx context.Context, call *api.Call, in *Unsubscri
 	if in.SubscriptionArn == "" {
 		return nil, invalid("SubscriptionArn Reason: no value for required parameter")
 	}
-	sub, err := parseSubscription(call, "SubscriptionArn", in.SubscriptionArn)
+	sub, err := s.ownSubscription(ctx, call, in.SubscriptionArn)
 	if err != nil {
 		return nil, err
 	}
@@ -181,7 +210,7 @@ func (s *Service) getSubscriptionAttributes(ctx context.Context, call *api.Call,
 	if a, err := arn.Parse(in.SubscriptionArn); err == nil && a.Service != "sns" && strings.Count(a.Resource, ":") == 1 {
 		return nil, topic.ErrNoSubscription
 	}
-	sub, err := parseSubscription(call, "SubscriptionArn", in.SubscriptionArn)
+	sub, err := s.ownSubscription(ctx, call, in.SubscriptionArn)
 	if err != nil {
 		return nil, err
 	}
@@ -195,7 +224,7 @@ func (s *Service) getSubscriptionAttributes(ctx context.Context, call *api.Call,
 // setSubscriptionAttributes answers SetSubscriptionAttributes. A missing value means the
 // empty one, which deletes the attribute.
 func (s *Service) setSubscriptionAttributes(ctx context.Context, call *api.Call, in *SetSubscriptionAttributesInput) (*SetSubscriptionAttributesOutput, error) {
-	sub, err := parseSubscription(call, "SubscriptionArn", in.SubscriptionArn)
+	sub, err := s.ownSubscription(ctx, call, in.SubscriptionArn)
 	if err != nil {
 		return nil, err
 	}

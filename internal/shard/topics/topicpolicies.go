@@ -45,6 +45,11 @@ func (e *Topics) RemoveTopicPermission(ctx context.Context, t arn.ARN, label str
 // AdmitsPublisher reports whether a topic's policy lets another account publish. address is the
 // caller's, as host:port. The result is false if there is no such topic.
 func (e *Topics) AdmitsPublisher(ctx context.Context, t arn.ARN, account, address string) bool {
+	return e.Admits(ctx, t, account, address, &authorize.Need{Action: "sns:Publish"})
+}
+
+// Admits is AdmitsPublisher for the action of a need, with its condition keys.
+func (e *Topics) Admits(ctx context.Context, t arn.ARN, account, address string, need *authorize.Need) bool {
 	var result policy.Result
 	err := e.ReadCatalog(ctx, t, func(sh *Shard) error {
 		found, ok := sh.Topics.Topic(t)
@@ -53,8 +58,8 @@ func (e *Topics) AdmitsPublisher(ctx context.Context, t arn.ARN, account, addres
 		}
 		who := authorize.RootOf(account)
 		result = policy.Decide(&policy.Request{
-			Caller: who, Action: "sns:Publish", Resource: t.String(), Owner: t.Account,
-			Context: &authorize.Context{Caller: who, Account: t.Account, Region: t.Region, Now: sh.Now(), Address: address},
+			Caller: who, Action: need.Action, Resource: t.String(), Owner: t.Account,
+			Context: &authorize.Context{Caller: who, Account: t.Account, Region: t.Region, Now: sh.Now(), Address: address, Need: need},
 		}, &policy.Policies{Resource: sh.topicPolicy(found)})
 		return nil
 	})

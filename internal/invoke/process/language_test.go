@@ -290,3 +290,15 @@ func TestPythonHandlers(t *testing.T) {
 	l.managed(t, "python3.11", "noDot", map[string]string{"app.py": ""})(`1`, "Unhandled",
 		`{"errorMessage":"Bad handler 'noDot': not enough values to unpack (expected 2, got 1)","errorType":"Runtime.MalformedHandlerName"}`)
 }
+
+// Decimal numbers are numbers, and texts have their characters from 3.12 on, as with AWS.
+func TestPythonAnswers(t *testing.T) {
+	l := newLab(t, false)
+	text := `
+from decimal import Decimal
+def f(e, c): return {"ü": [Decimal(n) for n in ("10", "3.14", "-1.0", "nan", "-nan", "12345678901234567890")]}`
+	l.managed(t, "python3.11", "app.f", map[string]string{"app.py": text})(`1`, "", `{"\u00fc": [10, 3.14, -1.0, NaN, NaN, 12345678901234567890]}`)
+	l.managed(t, "python3.12", "app.f", map[string]string{"app.py": text})(`1`, "", `{"ü": [10, 3.14, -1.0, NaN, NaN, 12345678901234567890]}`)
+	l.managed(t, "python3.12", "app.f", map[string]string{"app.py": "def f(e, c): return b''"})(`1`, "Unhandled",
+		`{"errorMessage":"Unable to marshal response: Object of type bytes is not JSON serializable","errorType":"Runtime.MarshalError"}`)
+}

@@ -1,5 +1,6 @@
 """Runs a handler of Python: speaks the Runtime API for it."""
 
+import decimal
 import http.client
 import importlib
 import json
@@ -187,6 +188,19 @@ def fail(where, error, request_id=""):
     call("POST", where, body.encode(), {"Content-Type": "application/json", "Lambda-Runtime-Function-Error-Type": kind})
 
 
+# The runtimes before 3.12 answer in ASCII.
+ASCII = os.environ.get("AWS_EXECUTION_ENV") in ("AWS_Lambda_python3.10", "AWS_Lambda_python3.11")
+
+
+def number(value):
+    """A decimal number, which DynamoDB's resources have, as JSON has it."""
+    if not isinstance(value, decimal.Decimal):
+        raise TypeError("Object of type %s is not JSON serializable" % type(value).__name__)
+    if value.is_nan():
+        return float("nan")
+    return int(value) if value.as_tuple().exponent == 0 else float(value)
+
+
 def load():
     name = os.environ["_HANDLER"]
     module_name, dot, function = name.rpartition(".")
@@ -227,7 +241,7 @@ def main():
         try:
             result = handler(json.loads(event), Context(headers))
             try:
-                body = json.dumps(result, ensure_ascii=False).encode()
+                body = json.dumps(result, ensure_ascii=ASCII, default=number).encode()
             except (TypeError, ValueError) as e:
                 raise Failure("Runtime.MarshalError", "Unable to marshal response: %s" % e) from None
         except Exception as e:

@@ -93,6 +93,11 @@ func TestFilters(t *testing.T) {
 		{`{"body":[{"prefix":"a\"b"}]}`, "a\"b\nc", true},
 		{`{"body":[{"anything-but":["b"]}]}`, `c`, true},
 		{`{"body":[{"anything-but":["b"]}]}`, `{"c":1}`, false},
+		// The bounds of topics' policies are not those of mappings.
+		{`{"body":{"a":["1","2","3"],"b":["1","2","3"],"c":["1","2","3"]}}`, `{"a":"3","b":"1","c":"2"}`, true},
+		{`{"body":{"a":["1","2","3"],"b":["1","2","3"],"c":["1","2","3"]}}`, `{"a":"3","b":"1","c":"4"}`, false},
+		{`{"$or":[{"body":{"a":[1],"b":[2],"c":[3],"d":[4],"e":[5],"f":[6],"g":[7],"h":[8]}},{"body":{"a":{"b":{"c":{"d":["x"]}}}}}]}`, `{"a":{"b":{"c":{"d":"x"}}}}`, true},
+		{`{"a":[{"exists":false}],"b":[{"exists":false}],"c":[{"exists":false}],"d":[{"exists":false}],"e":[{"exists":false}],"body":["x"]}`, `x`, true},
 	} {
 		f, err := CompileFilter(c.pattern)
 		if err != nil {

@@ -17,9 +17,9 @@ type Filter struct {
 var errPattern = errors.New("a filter pattern is a JSON object with lists of rules")
 
 // CompileFilter compiles a pattern. It is an EventBridge pattern, with the rules of SNS
-// filter policies, for a message as {"body": …}.
+// filter policies and without their bounds, for a message as {"body": …}.
 func CompileFilter(pattern string) (*Filter, error) {
-	p, err := filter.Compile(pattern, filter.MessageBody)
+	p, err := filter.CompilePattern(pattern)
 	if err != nil {
 		return nil, err
 	}

@@ -11,11 +11,21 @@ import (
 // The empty object is a policy that matches every message.
 func Compile(policy string, scope Scope) (*Policy, error) { return Prepare(policy).Policy(scope) }
 
+// CompilePattern compiles an event pattern for bodies: a policy without SNS's bounds on its keys and
+// combinations. Matching costs as much as the pattern is long, which the caller bounds.
+func CompilePattern(pattern string) (*Policy, error) {
+	d := &Draft{policy: Policy{source: strings.Clone(pattern)}, unbounded: true}
+	d.err = d.compile()
+	return d.Policy(MessageBody)
+}
+
 // Draft is a policy, or its error, that was compiled before its scope was known.
 type Draft struct {
 	policy Policy
 	err    error
 	work   int // see document
+
+	unbounded bool // without MaxKeys and MaxCombinations
 }
 
 // Prepare is Compile for a scope that is not known yet, so that the expensive part is done
@@ -58,7 +68,7 @@ func (d *Draft) compile() error {
 	}
 	defer func() { d.work = doc.work }()
 	top := doc.members(0)
-	if len(top) > MaxKeys {
+	if len(top) > MaxKeys && !d.unbounded {
 		return ErrTooManyKeys.With(MaxKeys)
 	}
 	c := compiler{document: doc}
@@ -66,7 +76,7 @@ func (d *Draft) compile() error {
 	if err != nil {
 		return err
 	}
-	if combinations > MaxCombinations {
+	if combinations > MaxCombinations && !d.unbounded {
 		return ErrTooComplex
 	}
 	p.written, p.bodies, p.nested = root, inBodies(&root), c.nests

@@ -385,6 +385,12 @@ func TestCreateFunctionRefuses(t *testing.T) {
 			func(in *lambda.CreateFunctionInput) { in.Code.ZipFile = []byte("PK") },
 		},
 		{
+			"empty zip", invalidValue, "Uploaded file must be a non-empty zip",
+			func(in *lambda.CreateFunctionInput) {
+				in.Code.ZipFile = append([]byte("PK\x05\x06"), make([]byte, 18)...)
+			},
+		},
+		{
 			"climbing zip", invalidValue, "Could not unzip uploaded file. Please check your file, then try to upload again.",
 			func(in *lambda.CreateFunctionInput) { in.Code.ZipFile = zipOf(t, "../bootstrap", "x") },
 		},

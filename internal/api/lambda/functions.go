@@ -192,6 +192,8 @@ func (c *codeSource) read(kind string) (function.Code, error) {
 	switch err := bundle.Check(c.zip); {
 	case errors.Is(err, bundle.ErrTooLarge):
 		return function.Code{}, request.Invalid("Unzipped size must be smaller than %d bytes", bundle.MaxUnzipped)
+	case errors.Is(err, bundle.ErrEmpty):
+		return function.Code{}, request.Invalid("Uploaded file must be a non-empty zip")
 	case err != nil:
 		return function.Code{}, request.Invalid("Could not unzip uploaded file. Please check your file, then try to upload again.")
 	}

@@ -22,6 +22,7 @@ const (
 
 // Refusals.
 var (
+	ErrEmpty      = errors.New("bundle: nothing, or a zip of nothing")
 	ErrUnreadable = errors.New("bundle: not a zip, or a damaged one")
 	ErrTooLarge   = errors.New("bundle: the files are larger than MaxUnzipped")
 	ErrEscapes    = errors.New("bundle: an entry leads out of the directory")
@@ -32,9 +33,15 @@ var (
 // leads out of the directory. Links must be relative and lead inside, and no entry may be
 // below a link. Errors: those above.
 func Check(archive []byte) error {
+	if len(archive) == 0 {
+		return ErrEmpty
+	}
 	r, err := zip.NewReader(bytes.NewReader(archive), int64(len(archive)))
 	if err != nil || len(r.File) > maxEntries {
 		return ErrUnreadable
+	}
+	if len(r.File) == 0 {
+		return ErrEmpty
 	}
 	declared := uint64(0)
 	for _, f := range r.File { // most zip bombs declare their sizes
@@ -45,7 +52,10 @@ func Check(archive []byte) error {
 	kinds := make(map[string]kind, len(r.File))
 	left := int64(MaxUnzipped)
 	for _, f := range r.File {
-		name := strings.TrimSuffix(f.Name, "/")
+		if f.Name == "./" { // the directory itself
+			continue
+		}
+		name := strings.TrimSuffix(strings.TrimPrefix(f.Name, "./"), "/")
 		if !local(name) {
 			return ErrEscapes
 		}

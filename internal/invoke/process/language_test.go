@@ -169,6 +169,35 @@ Promise.reject(new RangeError("early")); await new Promise((r) => setTimeout(r, 
 		`{"errorMessage":"RangeError: early","errorType":"Runtime.UnhandledPromiseRejection"}`)
 }
 
+// What a handler of Node.js writes to a stream is gathered for the caller.
+func TestNodeStreams(t *testing.T) {
+	l := newLab(t, false)
+	want := l.managed(t, "nodejs20.x", "index.handler", map[string]string{"index.mjs": `
+import { pipeline } from "node:stream/promises";
+import { Readable } from "node:stream";
+const kinds = {
+	parts: async (out) => { out.setContentType("text/plain"); out.write("a"); await new Promise((r) => setTimeout(r, 5)); out.write({ b: 1 }); out.end("c"); },
+	piped: async (out) => { await pipeline(Readable.from(["x", "y"]), out); },
+	later: async (out) => { setTimeout(() => out.end("late"), 20); },
+	http: async (out) => { const http = awslambda.HttpResponseStream.from(out, { statusCode: 201 }); http.write("body"); http.end(); },
+	fail: async (out) => { out.write("a"); throw new RangeError("bad"); },
+	open: async (out) => { out.write("a"); },
+	never: async (out) => { out.write("a"); await new Promise(() => {}); },
+	sync: (out) => { out.end("a"); },
+};
+export const handler = awslambda.streamifyResponse((event, out, context) => context.awsRequestId && kinds[event](out));`})
+	for range 2 {
+		want(`"parts"`, "", `a{"b":1}c`)
+		want(`"piped"`, "", `xy`)
+		want(`"later"`, "", `late`)
+		want(`"http"`, "", "{\"statusCode\":201}"+strings.Repeat("\x00", 8)+"body")
+		want(`"fail"`, "Unhandled", `{"errorMessage":"bad","errorType":"RangeError"}`)
+		want(`"open"`, "Unhandled", `{"errorMessage":"Response stream is not finished.","errorType":"string"}`)
+		want(`"never"`, "Unhandled", `{"errorMessage":"Response stream is not finished.","errorType":"string"}`)
+		want(`"sync"`, "Unhandled", `{"errorMessage":"Streaming does not support non-async handlers.","errorType":"string"}`)
+	}
+}
+
 func TestPython(t *testing.T) {
 	each(t, func(t *testing.T, l *lab) {
 		want := l.managed(t, "python3.12", "app.handler", map[string]string{"app.py": `

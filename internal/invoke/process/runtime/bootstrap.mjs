@@ -2,6 +2,7 @@
 import http from "node:http";
 import path from "node:path";
 import fs from "node:fs";
+import stream from "node:stream";
 import util from "node:util";
 import { createRequire } from "node:module";
 import { pathToFileURL } from "node:url";
@@ -245,6 +246,68 @@ function run(handler, event, context) {
 const neverSettled = "The Lambda runtime client detected an unexpected Node.js exit code. This is most commonly caused by a Promise " +
   "that was never settled. For more information, see https://nodejs.org/docs/latest/api/process.html#exit-codes";
 
+// Handlers that write their answer to a stream have this mark, whose value AWS's packages know.
+const streaming = Symbol.for("aws.lambda.runtime.handler.streaming");
+
+globalThis.awslambda = {
+  streamifyResponse(handler) {
+    handler[streaming] = "response";
+    return handler;
+  },
+  HttpResponseStream: {
+    // from puts the status and headers of an answer by HTTP before its body.
+    from(response, prelude) {
+      const head = JSON.stringify(prelude);
+      response._onBeforeFirstWrite = (write) => {
+        write(head);
+        write(new Uint8Array(8));
+      };
+      return response;
+    },
+  },
+};
+
+// Gathered is a stream of an answer, which the caller is given once it has ended.
+class Gathered extends stream.Writable {
+  chunks = [];
+
+  constructor() {
+    super({
+      write: (chunk, _, done) => {
+        this.chunks.push(Buffer.from(chunk));
+        done();
+      },
+    });
+  }
+
+  setContentType() {}
+
+  write(chunk, ...rest) {
+    const first = this._onBeforeFirstWrite;
+    this._onBeforeFirstWrite = undefined;
+    first?.((head) => super.write(head));
+    return super.write(typeof chunk === "string" || chunk instanceof Uint8Array ? chunk : JSON.stringify(chunk), ...rest);
+  }
+}
+
+// runStreaming runs a handler that writes its answer to a stream.
+async function runStreaming(handler, event, context) {
+  const answer = new Gathered();
+  let idle;
+  const nothingLeft = new Promise((resolve, reject) => {
+    idle = () => (answer.writableFinished ? resolve() : reject("Response stream is not finished."));
+  });
+  process.once("beforeExit", idle);
+  try {
+    const result = handler(event, answer, context);
+    if (typeof result?.then !== "function") throw "Streaming does not support non-async handlers.";
+    await Promise.race([nothingLeft, Promise.all([result, stream.promises.finished(answer)])]);
+  } finally {
+    process.removeListener("beforeExit", idle);
+  }
+  return Buffer.concat(answer.chunks);
+}
+
 // under is where what nothing catches is told; null: nobody waits for it.
 let under = "init/error";
 
@@ -302,10 +365,11 @@ for (;;) {
   const answer = `invocation/${requestId}/`;
   under = answer + "error";
   try {
-    const result = await run(handler, JSON.parse(next.body), context).finally(() => (under = null));
-    let body;
+    const invoke = handler[streaming] === "response" ? runStreaming : run;
+    const result = await invoke(handler, JSON.parse(next.body), context).finally(() => (under = null));
+    let body = result;
     try {
-      body = JSON.stringify(result === undefined ? null : result);
+      if (invoke === run) body = JSON.stringify(result === undefined ? null : result);
       if (body === undefined) body = "null";
     } catch {
       throw new RuntimeError("Runtime.UnserializableResponse", "Unable to stringify response body as json");

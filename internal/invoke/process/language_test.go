@@ -107,6 +107,13 @@ exports.callback = (event, context, callback) => { setTimeout(() => callback(nul
 import fs from "node:fs";
 export const handler = async () => fs.existsSync("/");`})(`1`, "", `true`)
 	l.managed(t, "nodejs22.x", "index.handler", map[string]string{"index.js": `export const handler = async (e) => e;`, "package.json": `{"type":"module"}`})(`5`, "", `5`)
+	l.managed(t, "nodejs22.x", "index.handler", map[string]string{"index.js": `exports.handler = async () => "js";`, "index.mjs": `export const handler = async () => "mjs";`})(`1`, "", `"js"`)
+	l.managed(t, "nodejs22.x", "index.handler", map[string]string{"index.cjs": `exports.handler = async () => "cjs";`, "index.mjs": `export const handler = async () => "mjs";`})(`1`, "", `"mjs"`)
+	l.managed(t, "nodejs22.x", "app.handler", map[string]string{"app/index.js": `exports.handler = async () => "directory";`})(`1`, "", `"directory"`)
+	l.managed(t, "nodejs22.x", "index.handler", map[string]string{"index.mjs": `import "absent"; export const handler = async () => 1;`})(`1`, "Unhandled",
+		`{"errorMessage":"Cannot find package 'absent' imported from /var/task/index.mjs","errorType":"Error"}`)
+	l.managed(t, "nodejs22.x", "index.handler", map[string]string{"index.js": `require("absent"); exports.handler = async () => 1;`})(`1`, "Unhandled",
+		`{"errorMessage":"Error: Cannot find module 'absent'\nRequire stack:\n- /var/task/index.js\n- /var/task/package.json","errorType":"Runtime.ImportModuleError"}`)
 	l.managed(t, "nodejs20.x", "index.handler", map[string]string{"index.js": `exports.handler = () => "ignored";`})(`1`, "", `null`)
 	l.managed(t, "nodejs20.x", "index.absent", map[string]string{"index.js": `exports.handler = () => 1;`})(`1`, "Unhandled",
 		`{"errorMessage":"index.absent is undefined or not exported","errorType":"Runtime.HandlerNotFound"}`)

@@ -172,21 +172,20 @@ async function load() {
   const full = path.resolve(process.env.LAMBDA_TASK_ROOT, file);
   let module;
   try {
-    if (fs.existsSync(full + ".mjs")) {
-      module = await import(pathToFileURL(full + ".mjs"));
-    } else if (fs.existsSync(full + ".js") && isModule(full)) {
-      module = await import(pathToFileURL(full + ".js"));
+    const require = createRequire(path.join(process.env.LAMBDA_TASK_ROOT, "package.json"));
+    const exists = (extension) => fs.existsSync(full + extension);
+    if (exists(".js") && !isModule(full)) {
+      module = require(full + ".js");
+    } else if (exists(".js") || exists(".mjs")) {
+      module = await import(pathToFileURL(full + (exists(".js") ? ".js" : ".mjs")));
     } else {
-      const require = createRequire(path.join(process.env.LAMBDA_TASK_ROOT, "package.json"));
-      const found = [full + ".js", full + ".cjs", full].find((f) => fs.existsSync(f));
+      const found = [full + ".cjs", full].find((f) => fs.existsSync(f));
       if (!found) throw new RuntimeError("Runtime.ImportModuleError", `Error: Cannot find module '${file}'`);
       module = require(found);
     }
   } catch (err) {
     if (err instanceof SyntaxError) throw new RuntimeError("Runtime.UserCodeSyntaxError", String(err));
-    if (err?.code === "MODULE_NOT_FOUND" || err?.code === "ERR_MODULE_NOT_FOUND") {
-      throw new RuntimeError("Runtime.ImportModuleError", String(err));
-    }
+    if (err?.code === "MODULE_NOT_FOUND") throw new RuntimeError("Runtime.ImportModuleError", String(err));
     throw err;
   }
   let f = module;

@@ -100,6 +100,18 @@ func (m *Machine) Plan(d *Design, tags []Tag) (changes []Change, outputs bool) {
 	return changes, err != nil || !slices.Equal(would, m.Outputs) && len(would)+len(m.Outputs) > 0
 }
 
+// Retyped lists the resources that a design has by another type than the one they were made of: no
+// update changes that.
+func (m *Machine) Retyped(d *Design) (ids []string) {
+	for _, id := range d.Order {
+		if r := m.Resources[id]; r != nil && r.Exists() && r.Type != d.Parts[id].Type {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
 // compare is the change of an existing resource; nil: there is none.
 func (p *planning) compare(d *Design, id string, part Part, r *Resource, tags []Tag) *Change {
 	c := &Change{Action: Modify, Logical: id, Physical: r.Physical, Type: part.Type, Replacement: "False"}

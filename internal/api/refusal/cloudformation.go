@@ -15,6 +15,7 @@ var ofStacks = sentences{
 
 	stacks.ErrExistsAlready: "Stack [%s] already exists and cannot be created again with the changeSet [%s].",
 	stacks.ErrNotUpdatable:  "Stack:%s is in %s state and can not be updated.",
+	stacks.ErrRetyped:       "Update of resource type is not permitted. The new template modifies resource type of the following resources: [%s]",
 	stacks.ErrChanged:       "Stack:%s was changed by another operation at the same time. Try again.",
 	stacks.ErrNotDeletable:  "Stack [%s] cannot be deleted while in status %s",
 	stacks.ErrNotKept:       "The stack must be in the DELETE_FAILED state to retain resources.",

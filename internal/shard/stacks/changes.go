@@ -103,6 +103,9 @@ func (m *Module) PutChangeSet(ctx context.Context, c *Creation, set *ChangeSet) 
 		if len(set.Changes) == 0 && !outputs && slices.Equal(set.Input.Tags, e.Input.Tags) {
 			set.Failure = m.sentence(ErrNoChange)
 		}
+		if other := e.Retyped(set.Design); other != nil {
+			set.Changes, set.Failure = nil, m.sentence(ErrRetyped.With(strings.Join(other, ", ")))
+		}
 		set.Design = nil
 		m.putSet(e, id, set)
 		m.save(e)

@@ -149,7 +149,7 @@ func (e *entry) again(req *stack.Request) bool { return req.Token != "" && e.Tok
 
 // Update begins an update; body is nil to keep the template. The same request again, by its token, does
 // nothing while it is under way and once it is complete. Errors: ErrNone, ErrNotUpdatable, ErrChanged,
-// ErrNothing.
+// ErrRetyped, ErrNothing.
 func (m *Module) Update(ctx context.Context, account, region, name string, body []byte, req *stack.Request) (id string, err error) {
 	err = m.run(ctx, account, region, name, func(e *entry) error {
 		id = e.ID
@@ -162,6 +162,9 @@ func (m *Module) Update(ctx context.Context, account, region, name string, body 
 		}
 		if req.Seen != 0 && req.Seen != e.Phase {
 			return ErrChanged.With(e.ID)
+		}
+		if other := e.Retyped(req.Design); other != nil {
+			return ErrRetyped.With(strings.Join(other, ", "))
 		}
 		changes, outputs := e.Plan(req.Design, req.Input.Tags)
 		if len(changes) == 0 && !outputs && slices.Equal(req.Input.Tags, e.Input.Tags) && e.Status != stack.UpdateFailed {

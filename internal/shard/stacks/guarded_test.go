@@ -65,6 +65,30 @@ func TestUpdateOfWhatWasSeen(t *testing.T) {
 	})
 }
 
+// A resource of another type under the same name would be replaced, with what is in it: no update does
+// that, and a change set of it fails.
+func TestTypeOfResourceStays(t *testing.T) {
+	const other = "Resources: {Q0: {Type: AWS::SNS::Topic}, Q1: {Type: AWS::SNS::Topic}}"
+	with(t, memory.New(), (*seal.Sealer)(nil), func(k *kernel.Kernel, m *stacks.Module) {
+		m.Start(&maker{there: map[string]bool{}})
+		if _, err := m.Create(t.Context(), creation(t, 1)); err != nil {
+			t.Fatal(err)
+		}
+		awaitIdle(t, k, m)
+		if _, err := m.Update(t.Context(), account, region, "shop", []byte(other), &stack.Request{Design: design(t, other)}); !errors.Is(err, stacks.ErrRetyped) {
+			t.Errorf("updated: %v", err)
+		}
+		set := &stacks.ChangeSet{ID: "arn:aws:cloudformation:us-east-1:000000000000:changeSet/other/21111111-2222-4333-8444-555555555555", Name: "other", Design: design(t, other)}
+		if _, err := m.PutChangeSet(t.Context(), &stacks.Creation{ID: first, Name: "shop", Account: account, Region: region, Body: []byte(other)}, set); err != nil {
+			t.Fatal(err)
+		}
+		const want = "Update of resource type is not permitted. The new template modifies resource type of the following resources: [Q0]"
+		if found, err := m.ChangeSet(account, region, "shop", "other"); err != nil || found.Failure != want || len(found.Changes) > 0 {
+			t.Errorf("%v, %+v", err, found)
+		}
+	})
+}
+
 // A name that is spelled wrongly among those that are to be retained, or skipped, is refused: what it
 // was to name would be deleted, or rolled back.
 func TestNamesOfResources(t *testing.T) {

@@ -41,6 +41,7 @@ var (
 
 	ErrExistsAlready = fault.NewRule(fault.ValidationFailed, "stacks: a change set cannot create what there is")
 	ErrNotUpdatable  = fault.NewRule(fault.ValidationFailed, "stacks: its status forbids an update")
+	ErrRetyped       = fault.NewRule(fault.ValidationFailed, "stacks: a resource stays of its type")
 	ErrChanged       = fault.NewRule(fault.ValidationFailed, "stacks: it was changed since it was looked at")
 	ErrNotDeletable  = fault.NewRule(fault.ValidationFailed, "stacks: its status forbids a deletion")
 	ErrNotKept       = fault.NewRule(fault.ValidationFailed, "stacks: resources are kept of what could not be deleted only")

@@ -1,14 +1,14 @@
 package policy
 
-import "slices"
-
 // ContextKeys are the condition keys in the policy's conditions and variables; each once, in
 // order of occurrence.
 func (p *Policy) ContextKeys() []string {
-	var keys, folded []string
+	var keys []string
+	seen := map[string]bool{} // in lower case
 	add := func(written, key string) {
-		if !slices.Contains(folded, key) {
-			keys, folded = append(keys, written), append(folded, key)
+		if !seen[key] {
+			seen[key] = true
+			keys = append(keys, written)
 		}
 	}
 	variables := func(p *pattern) {

@@ -26,13 +26,17 @@ func Enums(values ...string) string {
 
 const defaultPage, maxPage = 100, 1000
 
+// Limit is how many items a page has at most.
+func Limit(maximum *int) int {
+	if maximum == nil {
+		return defaultPage
+	}
+	return min(max(*maximum, 1), maxPage)
+}
+
 // Page cuts a list, which is ordered by key, into pages of 1 to 1,000.
 func Page[T any](list string, items []T, key func(item *T) string, marker *string, maximum *int) (cut []T, truncated bool, next string, err error) {
-	limit := defaultPage
-	if maximum != nil {
-		limit = min(max(*maximum, 1), maxPage)
-	}
-	cut, next, ok := api.Page(list, items, func(i int) string { return key(&items[i]) }, marker, limit)
+	cut, next, ok := api.Page(list, items, func(i int) string { return key(&items[i]) }, marker, Limit(maximum))
 	if !ok {
 		return nil, false, "", Invalid("Invalid Marker.")
 	}

@@ -122,6 +122,7 @@ type simulated struct {
 	id, kind string
 	document string
 	policy   *policy.Policy
+	breaks   []int // where the document's lines end
 }
 
 // simulation has the policies and the context of a simulated request.
@@ -130,6 +131,7 @@ type simulation struct {
 	who                          caller.Caller
 	owner                        string
 	context                      entries
+	missing                      []string // keys of the policies that context does not have
 }
 
 // entries are the condition keys of a simulated request; names are in lower case.
@@ -143,7 +145,13 @@ func readSimulated(id, kind, document string, parse func(string) (*policy.Policy
 	if err != nil {
 		return simulated{}, fault.New(fault.InvalidInput, "Invalid Input "+id+": Syntax errors in policy.")
 	}
-	return simulated{id, kind, document, p}, nil
+	read := simulated{id: id, kind: kind, document: document, policy: p}
+	for i := range len(document) {
+		if document[i] == '\n' {
+			read.breaks = append(read.breaks, i)
+		}
+	}
+	return read, nil
 }
 
 const (
@@ -204,12 +212,12 @@ func callerOfARN(call *api.Call, arn string) caller.Caller {
 	}
 }
 
-func (s *Service) simulateCustomPolicy(_ context.Context, call *api.Call, in *SimulateCustomPolicyInput) (*SimulationOutput, error) {
+func (s *Service) simulateCustomPolicy(ctx context.Context, call *api.Call, in *SimulateCustomPolicyInput) (*SimulationOutput, error) {
 	sim := &simulation{context: entries{}, who: caller.Caller{Kind: caller.User, Account: call.Account}}
-	return sim.run(call, in)
+	return sim.run(ctx, call, in)
 }
 
-func (s *Service) simulatePrincipalPolicy(_ context.Context, call *api.Call, in *SimulatePrincipalPolicyInput) (*SimulationOutput, error) {
+func (s *Service) simulatePrincipalPolicy(ctx context.Context, call *api.Call, in *SimulatePrincipalPolicyInput) (*SimulationOutput, error) {
 	sim := &simulation{context: entries{}, who: callerOfARN(call, *in.PolicySourceArn)}
 	sources, boundary, err := s.sourcesOf(call, *in.PolicySourceArn)
 	if err != nil {
@@ -233,7 +241,7 @@ func (s *Service) simulatePrincipalPolicy(_ context.Context, call *api.Call, in 
 		in.PolicyInputList, in.PermissionsBoundaryPolicyInputList, in.ActionNames, in.ResourceArns, in.ResourcePolicy, in.ResourceOwner, in.CallerArn,
 		in.ContextEntries, in.ResourceHandlingOption, in.MaxItems, in.Marker,
 	}
-	return sim.run(call, &custom)
+	return sim.run(ctx, call, &custom)
 }
 
 // sourcesOf are the policies of a user, group or role, and the document of its boundary.
@@ -261,7 +269,7 @@ func (s *Service) sourcesOf(call *api.Call, arn string) (sources []identity.Poli
 	return sources, boundary, err
 }
 
-func (sim *simulation) run(call *api.Call, in *SimulateCustomPolicyInput) (*SimulationOutput, error) {
+func (sim *simulation) run(ctx context.Context, call *api.Call, in *SimulateCustomPolicyInput) (*SimulationOutput, error) {
 	if in.CallerArn != nil {
 		sim.who = callerOfARN(call, *in.CallerArn)
 	}
@@ -275,29 +283,76 @@ func (sim *simulation) run(call *api.Call, in *SimulateCustomPolicyInput) (*Simu
 	if len(resources) == 0 {
 		resources = []string{"*"}
 	}
-	var all []EvaluationResult
 	for _, action := range in.ActionNames {
 		if service, name, ok := strings.Cut(action, ":"); !ok || service == "" || name == "" {
 			return nil, fault.New(fault.InvalidInput, "Invalid Action Name: "+action)
 		}
-		for _, resource := range resources {
-			all = append(all, sim.evaluate(action, resource))
+	}
+	sim.missing = missingOf(slices.Concat(sim.identity, sim.boundary, sim.resource), sim.context)
+	return sim.page(ctx, in, resources)
+}
+
+// mostWork bounds the evaluations of a page: bytes of policies, for each 64 bytes that they are compared
+// with. A request may have millions of pairs of an action and a resource.
+const mostWork = 64 << 20
+
+// work is what the evaluation of a resource costs.
+func (sim *simulation) work(resource string) int {
+	documents, compared := 0, len(resource)
+	for _, p := range slices.Concat(sim.identity, sim.boundary, sim.resource) {
+		documents += len(p.document)
+	}
+	for _, values := range sim.context {
+		for _, value := range values {
+			compared += len(value)
 		}
 	}
-	order := make([]int, len(all))
-	for i := range order {
-		order[i] = i
+	return documents * (1 + compared/64)
+}
+
+// page evaluates the pairs of an action and a resource that a page has. Like AWS it may end before
+// there are as many as were asked for.
+func (sim *simulation) page(ctx context.Context, in *SimulateCustomPolicyInput, resources []string) (*SimulationOutput, error) {
+	const list, widest = "evaluations", 1 << 30
+	after, ok := api.ReadToken(list, in.Marker)
+	next := 0
+	if after != "" {
+		last, err := strconv.Atoi(after)
+		next, ok = last-widest+1, ok && err == nil && last >= widest
 	}
-	const widest = 1 << 30 // so that texts sort like numbers
-	cut, truncated, next, err := check.Page("evaluations", order, func(i *int) string { return strconv.Itoa(widest + *i) }, in.Marker, in.MaxItems)
-	if err != nil {
-		return nil, err
+	if !ok {
+		return nil, check.Invalid("Invalid Marker.")
 	}
-	out := &SimulationOutput{EvaluationResults: make([]EvaluationResult, 0, len(cut)), IsTruncated: truncated, Marker: next}
-	for _, i := range cut {
-		out.EvaluationResults = append(out.EvaluationResults, all[i])
+	out := &SimulationOutput{EvaluationResults: []EvaluationResult{}}
+	left, limit := mostWork, check.Limit(in.MaxItems)
+	for ; next < len(in.ActionNames)*len(resources); next++ {
+		resource := resources[next%len(resources)]
+		cost := sim.work(resource)
+		if n := len(out.EvaluationResults); n == limit || n > 0 && left < cost {
+			out.IsTruncated, out.Marker = true, api.NextToken(list, strconv.Itoa(widest+next-1))
+			break
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		left -= cost
+		out.EvaluationResults = append(out.EvaluationResults, sim.evaluate(in.ActionNames[next/len(resources)], resource))
 	}
 	return out, nil
+}
+
+// missingOf are the keys that policies ask for and a context does not have.
+func missingOf(policies []simulated, given entries) []string {
+	missing, seen := []string{}, map[string]bool{}
+	for _, p := range policies {
+		for _, name := range p.policy.ContextKeys() {
+			if _, there := given[strings.ToLower(name)]; !there && !seen[name] {
+				seen[name] = true
+				missing = append(missing, name)
+			}
+		}
+	}
+	return missing
 }
 
 func policiesOf(all []simulated) (policies []*policy.Policy) {
@@ -313,7 +368,7 @@ func (sim *simulation) evaluate(action, resource string) EvaluationResult {
 	if len(sim.resource) > 0 {
 		decided.Resource = sim.resource[0].policy
 	}
-	out := EvaluationResult{EvalActionName: action, EvalResourceName: resource, MatchedStatements: []MatchedStatement{}, MissingContextValues: []string{}}
+	out := EvaluationResult{EvalActionName: action, EvalResourceName: resource, MatchedStatements: []MatchedStatement{}, MissingContextValues: sim.missing}
 	if len(sim.boundary) > 0 {
 		decided.Boundary = sim.boundary[0].policy
 		out.PermissionsBoundaryDecisionDetail = &BoundaryDecision{decided.Boundary.Evaluate(request) == policy.Allow}
@@ -321,14 +376,9 @@ func (sim *simulation) evaluate(action, resource string) EvaluationResult {
 	result := policy.Decide(request, &decided)
 	out.EvalDecision = result.Decision.String()
 	for _, p := range slices.Concat(sim.identity, sim.boundary, sim.resource) {
-		for _, name := range p.policy.ContextKeys() {
-			if _, given := sim.context[strings.ToLower(name)]; !given && !slices.Contains(out.MissingContextValues, name) {
-				out.MissingContextValues = append(out.MissingContextValues, name)
-			}
-		}
 		p.policy.Matches(request, func(st *policy.Statement) {
 			if st.Deny == (result.Decision == policy.ExplicitDeny) && result.Decision != policy.ImplicitDeny {
-				out.MatchedStatements = append(out.MatchedStatements, MatchedStatement{p.id, p.kind, position(p.document, st.Start), position(p.document, st.End)})
+				out.MatchedStatements = append(out.MatchedStatements, MatchedStatement{p.id, p.kind, p.position(st.Start), p.position(st.End)})
 			}
 		})
 	}
@@ -336,25 +386,24 @@ func (sim *simulation) evaluate(action, resource string) EvaluationResult {
 }
 
 // position is the line and the column of an offset in a document.
-func position(document string, at int) *Position {
-	before := document[:min(at, len(document))]
-	return &Position{strings.Count(before, "\n") + 1, len(before) - strings.LastIndexByte(before, '\n')}
+func (p *simulated) position(at int) *Position {
+	line, _ := slices.BinarySearch(p.breaks, at)
+	if line == 0 {
+		return &Position{1, at + 1}
+	}
+	return &Position{line + 1, at - p.breaks[line-1]}
 }
 
 func contextKeys(documents []string) (*ContextKeysOutput, error) {
-	out := &ContextKeysOutput{ContextKeyNames: []string{}}
+	read := make([]simulated, 0, len(documents))
 	for i, document := range documents {
 		p, err := readSimulated("PolicyInputList."+strconv.Itoa(i+1), "", document, policy.ParseIdentity)
 		if err != nil {
 			return nil, err
 		}
-		for _, name := range p.policy.ContextKeys() {
-			if !slices.Contains(out.ContextKeyNames, name) {
-				out.ContextKeyNames = append(out.ContextKeyNames, name)
-			}
-		}
+		read = append(read, p)
 	}
-	return out, nil
+	return &ContextKeysOutput{missingOf(read, nil)}, nil
 }
 
 func (s *Service) getContextKeysForCustomPolicy(_ context.Context, _ *api.Call, in *ContextKeysInput) (*ContextKeysOutput, error) {

@@ -1,6 +1,8 @@
 package simulate_test
 
 import (
+	"encoding/json"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -93,4 +95,43 @@ func TestPrincipalPolicy(t *testing.T) {
 	a.Check("SimulatePrincipalPolicy", `{`+team+resource+`}`, fault.InvalidInput, "CallerArn is required")
 	a.Check("SimulatePrincipalPolicy", `{`+team+resource+`,"CallerArn":"arn:aws:iam::111122223333:user/alice"}`, apitest.Answered, `"EvalDecision":"allowed"`)
 	a.Check("GetContextKeysForPrincipalPolicy", `{`+alice+`}`, apitest.Answered, `{"ContextKeyNames":[]}`)
+}
+
+// A request may have any number of pairs of an action and a resource: a page evaluates those that it
+// has, and ends early where they are expensive. The pages have each pair once.
+func TestSimulationIsBounded(t *testing.T) {
+	a := newAsker(t)
+	many := func(n int, prefix string) string {
+		all := make([]string, n)
+		for i := range all {
+			all[i] = prefix + strconv.Itoa(i)
+		}
+		return texts(all...)
+	}
+	in := `{"PolicyInputList":` + texts(allow("sqs:*", queue)) + `,"ActionNames":` + many(20_000, "sqs:A") + `,"ResourceArns":` + many(20_000, queue) + `,"MaxItems":3`
+	a.Check("SimulateCustomPolicy", in+`}`, apitest.Answered, `"EvalActionName":"sqs:A0","EvalResourceName":"`+queue+`2"`)
+
+	large := `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"sqs:*","Resource":` + many(3000, queue) + `}]}`
+	in = `{"PolicyInputList":` + texts(large) + `,"ActionNames":["sqs:A","sqs:B"],"ResourceArns":` + many(400, queue) + `,"MaxItems":1000`
+	pages, got := 0, []string{}
+	for marker := ""; pages == 0 || marker != ""; pages++ {
+		text, err := a.Ask("SimulateCustomPolicy", in+marker+`}`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out simulate.SimulationOutput
+		if err := json.Unmarshal([]byte(text), &out); err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range out.EvaluationResults {
+			got = append(got, r.EvalActionName+" "+r.EvalResourceName+" "+r.EvalDecision)
+		}
+		if marker = ""; out.IsTruncated {
+			marker = `,"Marker":"` + out.Marker + `"`
+		}
+	}
+	if first, last := "sqs:A "+queue+"0 allowed", "sqs:B "+queue+"399 allowed"; len(got) != 800 || got[0] != first || got[799] != last || pages < 2 {
+		t.Errorf("%d results in %d pages, from %s to %s", len(got), pages, got[0], got[len(got)-1])
+	}
+	a.Check("SimulateCustomPolicy", `{"PolicyInputList":[],"ActionNames":["a:b"],"Marker":"none"}`, fault.ValidationFailed, "Invalid Marker.")
 }

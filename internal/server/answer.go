@@ -130,7 +130,7 @@ func services(deps Deps, s *state, r *running, functions *lambda.Service, object
 		wire.STS(sts.New(sts.Options{Engine: s.identities, Clock: deps.Clock, Web: identityWeb(deps, r.trust, false)}).Operations()...),
 		wire.KMS(kms.New(s.kms, s.principals).Operations()...),
 		wire.Firehose(s.deliveryStreams.Operations()...),
-		wire.CloudFormation(cloudformation.New(cloudformation.Options{Engine: s.stacks, NewID: ids.Text, Objects: objects, May: may(deps, s)}).Operations()...),
+		wire.CloudFormation(cloudformation.New(cloudformation.Options{Engine: s.stacks, NewID: ids.Text, Objects: objects, May: may(deps, s), Acting: asCloudFormation(s)}).Operations()...),
 	}
 }
 

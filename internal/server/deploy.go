@@ -5,6 +5,7 @@ import (
 
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/api/operator/sources"
+	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/authorize"
 	"godwit.dev/godwit/internal/caller"
 	"godwit.dev/godwit/internal/server/deploying"
@@ -31,12 +32,16 @@ func may(deps Deps, s *state) func(ctx context.Context, who *caller.Caller, via,
 	}
 }
 
+// asCloudFormation is who CloudFormation is in a role.
+func asCloudFormation(s *state) func(stack arn.ARN, role string) (*caller.Caller, error) {
+	return (&roles.Service{Sessions: s.sessions, Principal: authorize.CloudFormation, Session: "AWSCloudFormation"}).Acting
+}
+
 // deploy begins to execute the steps of stacks, first those that were in progress when the last
 // process ended.
 func deploy(deps Deps, s *state, answers *wire.Handler, gate *operating.Gate) {
-	acting := &roles.Service{Sessions: s.sessions, Principal: authorize.CloudFormation, Session: "AWSCloudFormation"}
 	var worker stacks.Worker = &deploying.Worker{Options: step.Options{
-		Within: answers.Within, Acting: acting.Acting, URL: s.url, Stacks: s.stacks, Operating: gate.Within, Holds: s.stacks.Holds, May: may(deps, s),
+		Within: answers.Within, Acting: asCloudFormation(s), URL: s.url, Stacks: s.stacks, Operating: gate.Within, Holds: s.stacks.Holds, May: may(deps, s),
 		Giving: s.stacks.Giving, Taking: s.stacks.Taking, Creates: s.stacks.Creates, Beside: s.stacks.Beside, TopicCreated: s.engine.TopicCreated, Sources: sources.New(sources.Options{Module: s.sources, Account: deps.Config.Account}),
 	}}
 	if wrap := deps.World.Deploying; wrap != nil {

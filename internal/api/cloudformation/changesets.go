@@ -69,6 +69,9 @@ func (s *Service) prepare(ctx context.Context, call *api.Call, was *stacks.View,
 	if r.role == nil {
 		input.Role = was.Input.Role
 	}
+	if err := s.assumable(ctx, was.ID, input.Role); err != nil {
+		return nil, err
+	}
 	input.RetainExceptOnCreate = r.retainExceptOnCreate
 	kept, err := parameters(input, r.parameters)
 	if err != nil {

@@ -10,6 +10,8 @@ import (
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/api/cloudformation"
 	"godwit.dev/godwit/internal/api/refusal"
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/caller"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/shard/stacks"
 	"godwit.dev/godwit/internal/stack"
@@ -50,5 +52,52 @@ func TestExecuteOfWhatIsRefused(t *testing.T) {
 	const want = "Unable to fetch parameters [/shop/size, ****] from parameter store for this account."
 	if err == nil || fault.KindOf(err) != fault.ValidationFailed || refusal.Text(err) != want {
 		t.Errorf("%v: %s\nwant %s", fault.KindOf(err), refusal.Text(err), want)
+	}
+}
+
+// roled is an Engine with a stack that was made in a role.
+type roled struct{ cloudformation.Engine }
+
+func (roled) Get(string, string, string) (stacks.View, error) {
+	return stacks.View{Stack: stack.Stack{ID: "arn:aws:cloudformation:us-east-1:111122223333:stack/s/1", Name: "s", Input: stack.Input{Role: "arn:aws:iam::111122223333:role/gone"}}}, nil
+}
+
+func (roled) Parameters(string, string, func(string) bool) func(string) (string, bool) { return nil }
+
+func (roled) Template(string, string, string) ([]byte, error) { return nil, stacks.ErrNone }
+
+func (roled) Create(context.Context, *stacks.Creation) (string, error) { return "created", nil }
+
+// A role in which CloudFormation cannot act is refused before a stack is made, changed or deleted: the
+// stack would be left behind, with nothing in it.
+func TestRoleThatCannotBeAssumed(t *testing.T) {
+	acting := func(_ arn.ARN, role string) (*caller.Caller, error) {
+		if role == "arn:aws:iam::111122223333:role/deploys" {
+			return &caller.Caller{}, nil
+		}
+		return nil, fault.New(fault.NoSuchEntity, "")
+	}
+	operations := cloudformation.New(cloudformation.Options{Engine: roled{}, NewID: uuid.NewString, Acting: acting}).Operations()
+	ask := func(name string, in any) error {
+		op := operations[slices.IndexFunc(operations, func(o api.Operation) bool { return o.Name == name })]
+		_, err := op.Invoke(t.Context(), &api.Call{Service: "cloudformation", Account: "111122223333", Region: "us-east-1", Caller: &caller.Caller{}}, in)
+		return err
+	}
+	body, gone, there := new("Resources: {T: {Type: AWS::SNS::Topic}}"), new("arn:aws:iam::111122223333:role/gone"), new("arn:aws:iam::111122223333:role/deploys")
+	const want = "Role arn:aws:iam::111122223333:role/gone is invalid or cannot be assumed"
+	for name, in := range map[string]any{
+		"CreateStack":            &cloudformation.CreateStackInput{StackName: "s", TemplateBody: body, RoleARN: gone},
+		"UpdateStack":            &cloudformation.UpdateStackInput{StackName: "s", TemplateBody: body},
+		"CreateChangeSet":        &cloudformation.CreateChangeSetInput{StackName: "s", ChangeSetName: "c", TemplateBody: body, RoleARN: gone},
+		"DeleteStack":            &cloudformation.DeleteStackInput{StackName: "s"},
+		"RollbackStack":          &cloudformation.RollbackStackInput{StackName: "s"},
+		"ContinueUpdateRollback": &cloudformation.ContinueUpdateRollbackInput{StackName: "s", RoleARN: gone},
+	} {
+		if err := ask(name, in); fault.KindOf(err) != fault.ValidationFailed || refusal.Text(err) != want {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := ask("CreateStack", &cloudformation.CreateStackInput{StackName: "s", TemplateBody: body, RoleARN: there}); err != nil {
+		t.Error(err)
 	}
 }

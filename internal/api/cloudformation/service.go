@@ -44,7 +44,7 @@ type Engine interface {
 	Execute(ctx context.Context, account, region, name, set string, req *stack.Request) error
 }
 
-// Options are the dependencies and settings of a Service. All are required but May.
+// Options are the dependencies and settings of a Service. All are required but May and Acting.
 type Options struct {
 	Engine Engine
 	// NewID returns a random UUID, as text.
@@ -53,6 +53,8 @@ type Options struct {
 	Objects Objects
 	// May refuses an access of a caller by a service in a region; nil: everything is allowed.
 	May func(ctx context.Context, who *caller.Caller, via, region string, need *authorize.Need) error
+	// Acting is who CloudFormation is in a role, for a stack; nil: any role will do.
+	Acting func(stack arn.ARN, role string) (*caller.Caller, error)
 }
 
 // Objects are the objects of an S3 server.

@@ -1,6 +1,7 @@
 package cloudformation
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"regexp"
@@ -54,12 +55,38 @@ func inputOf(tags []Tag, capabilities, notifications []string, role *string) (*s
 	if len(notifications) > 0 {
 		return nil, invalid("NotificationARNs are not served: events are listed by DescribeStackEvents alone.")
 	}
-	if s.Role != "" {
-		if a, err := arn.Parse(s.Role); err != nil || a.Service != "iam" || !strings.HasPrefix(a.Resource, "role/") {
-			return nil, invalid("Role %s is invalid or cannot be assumed", s.Role)
+	return s, nil
+}
+
+// assumable refuses a role in which CloudFormation cannot act for a stack; empty: there is none. What
+// is a step of a parent stack acts in that one's role.
+func (s *Service) assumable(ctx context.Context, id, role string) error {
+	if nested := ctx.Value(nesting{}) != nil; role == "" || nested {
+		return nil
+	}
+	a, err := arn.Parse(role)
+	if err == nil && (a.Service != "iam" || !strings.HasPrefix(a.Resource, "role/")) {
+		err = arn.ErrMalformed
+	}
+	if err == nil && s.Acting != nil {
+		var of arn.ARN
+		if of, err = arn.Parse(id); err == nil {
+			_, err = s.Acting(of, role)
 		}
 	}
-	return s, nil
+	if err != nil {
+		return invalid("Role %s is invalid or cannot be assumed", role)
+	}
+	return nil
+}
+
+// assumableOf is assumable for the role of a request, or else that of the stack, if it exists.
+func (s *Service) assumableOf(ctx context.Context, call *api.Call, name string, role *string) error {
+	v, err := s.Engine.Get(call.Account, call.Region, name)
+	if err != nil || v.Status == stack.DeleteComplete {
+		return nil //nolint:nilerr // the operation itself says what that means
+	}
+	return s.assumable(ctx, v.ID, cmp.Or(api.Deref(role), v.Input.Role))
 }
 
 // unserved refuses parameters that this server does not support.
@@ -136,6 +163,10 @@ func (s *Service) createStack(ctx context.Context, call *api.Call, in *CreateSta
 	if err != nil {
 		return nil, err
 	}
+	id := s.newARN(call, "stack", in.StackName)
+	if err := s.assumable(ctx, id, input.Role); err != nil {
+		return nil, err
+	}
 	input.RetainExceptOnCreate = api.Deref(in.RetainExceptOnCreate)
 	kept, err := parameters(input, in.Parameters)
 	if err != nil {
@@ -145,7 +176,7 @@ func (s *Service) createStack(ctx context.Context, call *api.Call, in *CreateSta
 		return nil, invalid("Invalid input for parameter key %s. Cannot specify usePreviousValue as true for a parameter key not in the previous template", kept[0])
 	}
 	c := &stacks.Creation{
-		ID: s.newARN(call, "stack", in.StackName), Name: in.StackName, Account: call.Account, Region: call.Region, Body: body,
+		ID: id, Name: in.StackName, Account: call.Account, Region: call.Region, Body: body,
 		Timeout: int64(api.Deref(in.TimeoutInMinutes)) * time.Minute.Milliseconds(), Protected: api.Deref(in.EnableTerminationProtection),
 	}
 	input.Store = s.store(ctx, call)
@@ -160,7 +191,7 @@ func (s *Service) createStack(ctx context.Context, call *api.Call, in *CreateSta
 	if err := nest(ctx, &c.Request, c); err != nil {
 		return nil, err
 	}
-	id, err := s.Engine.Create(ctx, c)
+	id, err = s.Engine.Create(ctx, c)
 	return &CreateStackOutput{id}, err
 }
 
@@ -236,6 +267,9 @@ func (s *Service) deleteStack(ctx context.Context, call *api.Call, in *DeleteSta
 	if err := nest(ctx, req, nil); err != nil {
 		return nil, err
 	}
+	if err := s.assumableOf(ctx, call, in.StackName, in.RoleARN); err != nil {
+		return nil, err
+	}
 	return nil, s.Engine.Delete(ctx, call.Account, call.Region, in.StackName, req)
 }
 
@@ -244,6 +278,9 @@ func (s *Service) cancelUpdateStack(ctx context.Context, call *api.Call, in *Can
 }
 
 func (s *Service) rollbackStack(ctx context.Context, call *api.Call, in *RollbackStackInput) (*RollbackStackOutput, error) {
+	if err := s.assumableOf(ctx, call, in.StackName, in.RoleARN); err != nil {
+		return nil, err
+	}
 	id, err := s.Engine.Rollback(ctx, call.Account, call.Region, in.StackName, &stack.Request{
 		By: call.Caller.WithoutKey(), Token: api.Deref(in.ClientRequestToken),
 		Input: stack.Input{Role: api.Deref(in.RoleARN), RetainExceptOnCreate: api.Deref(in.RetainExceptOnCreate)},
@@ -252,6 +289,9 @@ func (s *Service) rollbackStack(ctx context.Context, call *api.Call, in *Rollbac
 }
 
 func (s *Service) continueUpdateRollback(ctx context.Context, call *api.Call, in *ContinueUpdateRollbackInput) (*ContinueUpdateRollbackOutput, error) {
+	if err := s.assumableOf(ctx, call, in.StackName, in.RoleARN); err != nil {
+		return nil, err
+	}
 	return nil, bracketed(s.Engine.ContinueRollback(ctx, call.Account, call.Region, in.StackName, &stack.Request{
 		By: call.Caller.WithoutKey(), Token: api.Deref(in.ClientRequestToken), Keep: in.ResourcesToSkip, Input: stack.Input{Role: api.Deref(in.RoleARN)},
 	}), in.StackName)

@@ -39,7 +39,7 @@ const (
 	MinRotation     = 90 // days of a rotation's period
 	MaxRotation     = 2560
 	DefaultRotation = 365
-	MaxOnDemand     = 10  // rotations on demand of a key
+	MaxOnDemand     = 25  // rotations on demand of a key
 	managedRotation = 365 // days, of keys of ManagerAWS
 	hoursInDay      = 24
 )

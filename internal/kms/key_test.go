@@ -183,3 +183,16 @@ func TestCovers(t *testing.T) {
 		}
 	}
 }
+
+// AWS rotates a key 25 times on demand; the quota is not adjustable.
+func TestRotationsOnDemand(t *testing.T) {
+	k := &kms.Key{Spec: kms.SymmetricDefault, State: kms.Enabled, Materials: []kms.Material{{ID: "0"}}}
+	for n := range 25 {
+		if err := k.RotateOnDemand(kms.Material{}); err != nil {
+			t.Fatalf("after %d: %v", n, err)
+		}
+	}
+	if err := k.RotateOnDemand(kms.Material{}); !errors.Is(err, kms.ErrTooManyRotated) || len(k.Materials) != 26 {
+		t.Errorf("%v, %d materials", err, len(k.Materials))
+	}
+}

@@ -149,7 +149,8 @@ func TestCanonicalRefuses(t *testing.T) {
 
 		{"RedrivePolicy", "no", false, fault.InvalidParameter, redrive("no", "Redrive policy is not a valid JSON map.")},
 		{"RedrivePolicy", `{} {}`, false, fault.InvalidParameter, redrive("{} {}", "Redrive policy is not a valid JSON map.")},
-		{"RedrivePolicy", `{}`, false, fault.InvalidParameter, redrive("{}", "Redrive policy does not contain mandatory attribute: deadLetterTargetArn.")},
+		{"RedrivePolicy", `{}`, false, fault.InvalidParameter, redrive("{}", "Redrive policy does not contain mandatory attribute: maxReceiveCount.")},
+		{"RedrivePolicy", `{"maxReceiveCount":1}`, false, fault.InvalidParameter, redrive(`{"maxReceiveCount":1}`, "Redrive policy does not contain mandatory attribute: deadLetterTargetArn.")},
 		{"RedrivePolicy", `{"deadLetterTargetArn":"` + dlq + `"}`, false, fault.InvalidParameter, redrive(`{"deadLetterTargetArn":"`+dlq+`"}`, "Redrive policy does not contain mandatory attribute: maxReceiveCount.")},
 		{"RedrivePolicy", `{"deadLetterTargetArn":"` + dlq + `","maxReceiveCount":null}`, false, fault.InvalidParameter, redrive(`{"deadLetterTargetArn":"`+dlq+`","maxReceiveCount":null}`, "Redrive policy does not contain mandatory attribute: maxReceiveCount.")},
 		{"RedrivePolicy", `{"deadLetterTargetArn":"` + dlq + `","maxReceiveCount":0}`, false, fault.InvalidParameter, redrive(`{"deadLetterTargetArn":"`+dlq+`","maxReceiveCount":0}`, "Invalid value for maxReceiveCount: 0, valid values are from 1 to 1000 both inclusive.")},
@@ -158,7 +159,9 @@ func TestCanonicalRefuses(t *testing.T) {
 		{"RedrivePolicy", `{"deadLetterTargetArn":7,"maxReceiveCount":1}`, false, fault.InvalidParameter, redrive(`{"deadLetterTargetArn":7,"maxReceiveCount":1}`, "Invalid value for deadLetterTargetArn.")},
 		{"RedrivePolicy", `{"deadLetterTargetArn":"dlq","maxReceiveCount":1}`, false, fault.InvalidParameter, redrive(`{"deadLetterTargetArn":"dlq","maxReceiveCount":1}`, "Invalid value for deadLetterTargetArn.")},
 		{"RedrivePolicy", `{"deadLetterTargetArn":"arn:aws:sns:us-east-1:000000000000:t","maxReceiveCount":1}`, false, fault.InvalidParameter, redrive(`{"deadLetterTargetArn":"arn:aws:sns:us-east-1:000000000000:t","maxReceiveCount":1}`, "Only SQS queues are valid resources for deadLetterTargetArn.")},
-		{"RedrivePolicy", `{"DeadLetterTargetArn":"` + dlq + `","maxReceiveCount":1}`, false, fault.InvalidParameter, redrive(`{"DeadLetterTargetArn":"`+dlq+`","maxReceiveCount":1}`, "Only following attributes are supported: [deadLetterTargetArn, maxReceiveCount].")},
+		{"RedrivePolicy", `{"DeadLetterTargetArn":"` + dlq + `","maxReceiveCount":1}`, false, fault.InvalidParameter, redrive(`{"DeadLetterTargetArn":"`+dlq+`","maxReceiveCount":1}`, "Redrive policy does not contain mandatory attribute: deadLetterTargetArn.")},
+		{"RedrivePolicy", `{"DeadLetterTargetArn":"` + dlq + `","MaxReceiveCount":1}`, false, fault.InvalidParameter, redrive(`{"DeadLetterTargetArn":"`+dlq+`","MaxReceiveCount":1}`, "Redrive policy does not contain mandatory attribute: maxReceiveCount.")},
+		{"RedrivePolicy", `{"deadLetterTargetArn":"` + dlq + `","maxReceiveCount":1,"x":1}`, false, fault.InvalidParameter, redrive(`{"deadLetterTargetArn":"`+dlq+`","maxReceiveCount":1,"x":1}`, "Only following attributes are supported: [deadLetterTargetArn, maxReceiveCount].")},
 
 		{"RedriveAllowPolicy", "[]", false, fault.InvalidAttributeValue, allow("[]", format)},
 		{"RedriveAllowPolicy", "{}", false, fault.InvalidAttributeValue, allow("{}", format)},

@@ -44,14 +44,15 @@ func ParseRedrive(doc string) (Redrive, error) {
 	if !ok {
 		return fail(ErrRedriveDocument)
 	}
+	// What is missing comes first, and the count before the target, as AWS was seen to answer.
+	for _, name := range [...]string{keyCount, keyTarget} {
+		if v, ok := members[name]; !ok || string(v) == "null" {
+			return fail(ErrRedriveLacks, name)
+		}
+	}
 	for name := range members {
 		if name != keyTarget && name != keyCount {
 			return fail(ErrRedriveMember)
-		}
-	}
-	for _, name := range [...]string{keyTarget, keyCount} {
-		if v, ok := members[name]; !ok || string(v) == "null" {
-			return fail(ErrRedriveLacks, name)
 		}
 	}
 	var target string

@@ -65,10 +65,7 @@ func receiveRequest(call *api.Call, q arn.ARN, in *ReceiveMessageInput) (req sha
 		return req, err
 	}
 	req.Visibility, req.Wait = time.Duration(visibility)*time.Second, time.Duration(wait)*time.Second
-	if id := in.ReceiveRequestAttemptId; id != nil {
-		if !q.FIFO() {
-			return req, outOfRange(*id, "ReceiveRequestAttemptId", invalidForKind)
-		}
+	if id := in.ReceiveRequestAttemptId; id != nil && q.FIFO() { // a standard queue ignores it
 		if req.Attempt = *id; !validGroup(req.Attempt) {
 			return req, outOfRange(*id, "ReceiveRequestAttemptId",
 				"ReceiveRequestAttemptId can only include alphanumeric and punctuation characters. 1 to 128 in length.")

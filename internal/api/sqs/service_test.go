@@ -282,7 +282,7 @@ func TestReceiveMessageRequest(t *testing.T) {
 		{in: ReceiveMessageInput{WaitTimeSeconds: new(-1)}, kind: fault.InvalidParameter},
 		{in: ReceiveMessageInput{AttributeNames: []string{"Policy"}}, kind: fault.InvalidAttributeName, text: "Unknown Attribute Policy."},
 		{in: ReceiveMessageInput{MessageSystemAttributeNames: []string{"senderId"}}, kind: fault.InvalidAttributeName, text: "Unknown Attribute senderId."},
-		{in: ReceiveMessageInput{ReceiveRequestAttemptId: new("r")}, kind: fault.InvalidParameter, text: "Value r for parameter ReceiveRequestAttemptId is invalid. Reason: The request include parameter that is not valid for this queue type."},
+		{in: ReceiveMessageInput{ReceiveRequestAttemptId: new("r")}, want: shard.ReceiveRequest{Max: 1, Visibility: own, Wait: own}},
 	} {
 		f := newFake("q")
 		tt.in.QueueUrl = urlOf("q")

@@ -14,8 +14,13 @@ import (
 	"godwit.dev/godwit/internal/topic"
 )
 
+// described are the metrics of describe.
+var described []*prometheus.Desc
+
 func describe(name, help string, labels ...string) *prometheus.Desc {
-	return prometheus.NewDesc("godwit_"+name, help, labels, nil)
+	d := prometheus.NewDesc("godwit_"+name, help, labels, nil)
+	described = append(described, d)
+	return d
 }
 
 func ofQueue(name, help string, more ...string) *prometheus.Desc {
@@ -93,17 +98,8 @@ var storeValues = []struct {
 
 // Describe implements prometheus.Collector.
 func (m *Metrics) Describe(out chan<- *prometheus.Desc) {
-	for _, c := range queueCounters {
-		out <- c.desc
-	}
-	for _, c := range functionCounters {
-		out <- c.desc
-	}
-	for _, d := range []*prometheus.Desc{functionRunning, functionEvents, functionDuration, functionEventAge, queueMessages, queueAge, noisyGroups, quietMessages, quietAge, published, publishedBytes, filteredOut, attempts, deliveries, attemptDuration, syncDuration, requestDuration, requestCount, refused, textsUnanswered, textReceipts, diskLow, clockAhead, checkFailing, backupInterval, backupPoint, backupPoints, backupBytes, accountQueues, accountTopics, accountBytes, accountMost, accountRefused, logsBytes, logsDropped, traceSpans, limitUsed, limitMost, limitRefused, limitWaited, limitCut} {
+	for _, d := range described {
 		out <- d
-	}
-	for _, v := range storeValues {
-		out <- v.desc
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/monitor"
@@ -280,5 +282,24 @@ func TestPostsToDeletedSources(t *testing.T) {
 	}
 	if strings.Contains(text, `source="s1"`) {
 		t.Error("a deleted source has series")
+	}
+}
+
+// All that is collected is described: a registry that checks it refuses the rest.
+func TestDescribed(t *testing.T) {
+	m := New(Options{Posts: []string{"signature"}})
+	m.Watch(Gauges{
+		Network: func() FunctionNetwork { return FunctionNetwork{Refused: map[string]int64{"limit": 1}} },
+		Jobs:    func() map[string]int { return map[string]int{"retry": 1} },
+		Source:  func(string) bool { return true },
+	})
+	m.JobStepped("retry", 1, 1)
+	m.JobEnded("retry", "completed")
+	m.Posted("orders", "")
+	m.Posted("orders", "signature")
+	strict := prometheus.NewPedanticRegistry()
+	strict.MustRegister(m)
+	if _, err := strict.Gather(); err != nil {
+		t.Error(err)
 	}
 }

@@ -94,6 +94,19 @@ func (a ARN) Own() ARN {
 // IsZero reports whether a names nothing.
 func (a ARN) IsZero() bool { return a == ARN{} }
 
+// IsAccount reports whether s is the number of an account: 12 digits.
+func IsAccount(s string) bool {
+	if len(s) != 12 {
+		return false
+	}
+	for i := range len(s) {
+		if s[i] < '0' || s[i] > '9' {
+			return false
+		}
+	}
+	return true
+}
+
 // Root names an account's root user, as which policies name the account.
 func Root(account string) ARN { return ARN{Service: "iam", Account: account, Resource: "root"} }
 

@@ -161,3 +161,14 @@ func TestCompare(t *testing.T) {
 		}
 	}
 }
+
+func TestIsAccount(t *testing.T) {
+	for text, want := range map[string]bool{
+		"000000000000": true, "123456789012": true, "": false, "12345678901": false, "1234567890123": false,
+		"12345678901a": false, "/23456789012": false, "12345678901:": false, "12345678901\u0663": false,
+	} {
+		if IsAccount(text) != want {
+			t.Errorf("%q: %v", text, !want)
+		}
+	}
+}

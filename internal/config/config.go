@@ -272,7 +272,7 @@ func (c *Config) Check() error {
 	check((c.Root.AccessKeyID == "") == (c.Root.Secret == ""), "enforce", "%s and %s go together", RootKeyVariable, RootSecretVariable)
 	check(c.Data != "" || c.Store == MemoryStore, "data", "want a directory")
 	check(isRegion(c.Region), "region", "want the name of a region, such as us-east-1, have %q%s", c.Region, DidYouMean(strings.ToLower(c.Region), regions))
-	check(isAccount(c.Account), "account", "want 12 digits, have %q", c.Account)
+	check(arn.IsAccount(c.Account), "account", "want 12 digits, have %q", c.Account)
 	if c.PublicURL != "" {
 		u, err := url.Parse(c.PublicURL)
 		check(err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.RawQuery == "" && u.Fragment == "",
@@ -405,20 +405,8 @@ func isOrigin(s string) bool {
 
 // CheckAccount refuses an invalid account number.
 func CheckAccount(s string) error {
-	if !isAccount(s) {
+	if !arn.IsAccount(s) {
 		return fmt.Errorf("--account: want 12 digits, have %q", s)
 	}
 	return nil
-}
-
-func isAccount(s string) bool {
-	if len(s) != 12 {
-		return false
-	}
-	for _, r := range s {
-		if r < '0' || r > '9' {
-			return false
-		}
-	}
-	return true
 }

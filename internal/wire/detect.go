@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/sigv4"
 	"godwit.dev/godwit/internal/wire/awsquery"
@@ -37,7 +38,7 @@ func (x *exchange) detect() {
 		x.call.Region = strings.Clone(region)
 	}
 	x.call.AccessKey = scope.AccessKey
-	if isAccount(scope.AccessKey) {
+	if arn.IsAccount(scope.AccessKey) {
 		x.call.Account = strings.Clone(scope.AccessKey)
 	}
 	x.call.Host = h.base.of(r)
@@ -191,7 +192,7 @@ func isQueuePath(path string) bool {
 	if len(parts) == 5 && parts[1] == "queue" && parts[2] != "" {
 		parts = parts[2:]
 	}
-	return len(parts) == 3 && isAccount(parts[1]) && parts[2] != ""
+	return len(parts) == 3 && arn.IsAccount(parts[1]) && parts[2] != ""
 }
 
 // setPath sets the member that the path stands for, unless the request has it.
@@ -209,17 +210,4 @@ func (x *exchange) setPath(in any) {
 func printable(s string) string {
 	const most = 128
 	return fault.Excerpt(s, most, "")
-}
-
-// isAccount reports whether an access key is an account's number.
-func isAccount(key string) bool {
-	if len(key) != 12 {
-		return false
-	}
-	for _, c := range []byte(key) {
-		if c-'0' > 9 {
-			return false
-		}
-	}
-	return true
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/queue/attribute"
 	"godwit.dev/godwit/internal/shard"
@@ -34,7 +35,7 @@ func (s *Service) AddPermission(ctx context.Context, call *api.Call, in *AddPerm
 	if len(in.Actions) == 0 {
 		return nil, fault.Newf(fault.MissingParameter, missing, "Actions")
 	}
-	if len(in.AWSAccountIds) == 0 || !all(in.AWSAccountIds, isAccount) {
+	if len(in.AWSAccountIds) == 0 || !all(in.AWSAccountIds, arn.IsAccount) {
 		return nil, outOfRange(in.AWSAccountIds, "PrincipalId", "Unable to verify.")
 	}
 	if n := len(in.Actions); n > attribute.MaxPolicyActions {

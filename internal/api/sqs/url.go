@@ -10,7 +10,6 @@ import (
 )
 
 const (
-	accountDigits  = 12
 	maxNameBytes   = 80
 	fifoSuffix     = ".fifo"
 	queuePathStyle = "queue" // the first segment of /queue/<region>/<account>/<name>
@@ -69,7 +68,7 @@ func queueOf(call *api.Call, url string) (arn.ARN, error) {
 		region, path, _ = strings.Cut(last, "/")
 		first, last, _ = strings.Cut(path, "/")
 	}
-	if host == "" || region == "" || !isAccount(first) {
+	if host == "" || region == "" || !arn.IsAccount(first) {
 		return arn.ARN{}, fault.New(fault.QueueDoesNotExist, "")
 	}
 	return named(region, first, last)
@@ -80,18 +79,6 @@ func named(region, account, name string) (arn.ARN, error) {
 		return arn.ARN{}, fault.New(fault.QueueDoesNotExist, "")
 	}
 	return arn.Queue(region, account, name), nil
-}
-
-func isAccount(s string) bool {
-	if len(s) != accountDigits {
-		return false
-	}
-	for i := range len(s) {
-		if s[i] < '0' || s[i] > '9' {
-			return false
-		}
-	}
-	return true
 }
 
 // isQueueName reports whether s is 1–80 of A–Z a–z 0–9 - _, as are the names of

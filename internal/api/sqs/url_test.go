@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/fault"
 )
 
@@ -28,7 +29,7 @@ func FuzzQueueURL(f *testing.F) {
 			}
 			return
 		}
-		if !isAccount(q.Account) || q.Region == "" || len(q.Resource) > maxNameBytes || !isQueueName(strings.TrimSuffix(q.Resource, fifoSuffix)) {
+		if !arn.IsAccount(q.Account) || q.Region == "" || len(q.Resource) > maxNameBytes || !isQueueName(strings.TrimSuffix(q.Resource, fifoSuffix)) {
 			t.Fatalf("%q is taken for %s", url, q)
 		}
 		call.Region = q.Region

@@ -247,7 +247,7 @@ func TestUnreadable(t *testing.T) {
 // nobody else anything.
 func TestNobody(t *testing.T) {
 	r := &rights{}
-	a := &authorize.Authorizer{Identities: authorize.Nobody{}, Resources: r}
+	a := &authorize.Authorizer{Identities: r, Resources: r}
 	for who, want := range map[*caller.Caller]bool{root: true, user: false, authorize.RootOf("444455556666"): false} {
 		got, err := a.Decide(t.Context(), &authorize.Need{Action: "sqs:SendMessage", Resource: queue, Account: account}, &authorize.Context{Caller: who})
 		if err != nil || got.Allowed() != want {

@@ -23,15 +23,6 @@ type Resources interface {
 	TagsOf(ctx context.Context, resource arn.ARN) map[string]string
 }
 
-// Nobody is the Identities of a server without identities: only the roots of accounts have
-// permissions of their own.
-type Nobody struct{}
-
-// PoliciesOf implements Identities.
-func (Nobody) PoliciesOf(*caller.Caller) ([]*policy.Policy, *policy.Policy, []*policy.Policy, error) {
-	return nil, nil, nil, nil
-}
-
 // Authorizer evaluates policies.
 type Authorizer struct {
 	Identities Identities

@@ -244,7 +244,6 @@ func (x *exchange) readBody() (*buffer, error) {
 			return b, err
 		}
 	}
-	x.bytes.in = len(b.b)
 	if err := x.arrived(b.b); err != nil {
 		return b, err
 	}

@@ -73,11 +73,9 @@ const Canceled = "Canceled"
 
 // Observation is a request as metrics see it.
 type Observation struct {
-	Protocol string        // "json", "cbor", "query" or "rest"
 	Status   int           // HTTP
 	Code     string        // of the error in Query's words; empty on success
 	Duration time.Duration // real time, long polls included
-	In, Out  int           // the bodies' sizes, in bytes
 }
 
 // Outcome is an answer as the audit log sees it.
@@ -219,8 +217,7 @@ type exchange struct {
 	kept    kept               // until the request is answered
 	body    *limit.Reservation // nil: it is small
 	memory  limit.Reservation  // of the answer
-	bytes   struct{ in, out int }
-	status  int // 0 until an answer is written
+	status  int                // 0 until an answer is written
 	code    string
 }
 
@@ -427,7 +424,7 @@ func (x *exchange) finish() {
 			slog.String("code", x.code), slog.Duration("duration", duration))
 	}
 	if observer := x.observer(); observer != nil {
-		observer(Observation{Protocol: x.call.Protocol, Status: x.status, Code: x.code, Duration: duration, In: x.bytes.in, Out: x.bytes.out})
+		observer(Observation{Status: x.status, Code: x.code, Duration: duration})
 	}
 }
 

@@ -207,7 +207,7 @@ func (x *exchange) write(status int, body []byte) {
 	if status != http.StatusNoContent {
 		header["Content-Length"] = x.headers[1:2:2]
 	}
-	x.status, x.bytes.out = status, len(body)
+	x.status = status
 	x.w.WriteHeader(status)
 	if len(body) > 0 {
 		_, _ = x.w.Write(body) // on an error the client has gone

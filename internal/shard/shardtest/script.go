@@ -31,7 +31,6 @@ type Script struct {
 	rendered int
 	handles  []string
 	Queues   []string
-	topics   []string
 	Out      []string
 
 	subscribed arn.ARN // b's subscription; zero without one
@@ -44,7 +43,7 @@ var queueB = queues.QueueSpec{ARN: QueueARN("b"), Attributes: map[string]string{
 
 // NewScript makes one on a clock, without an engine.
 func NewScript(t testing.TB, seed uint64, c *clock.Virtual) *Script {
-	s := &Script{t: t, rand: rand.New(rand.NewPCG(seed, 1)), clock: c, Queues: []string{"a", "b", "dlq", "a.fifo", "dlq.fifo"}, topics: []string{"t"}}
+	s := &Script{t: t, rand: rand.New(rand.NewPCG(seed, 1)), clock: c, Queues: []string{"a", "b", "dlq", "a.fifo", "dlq.fifo"}}
 	s.Pump = &Pump{NewID: s.NextID, Decide: s.decide}
 	return s
 }

@@ -22,7 +22,6 @@ type Task struct {
 	// By is the caller that acts; with a Role, it acts as that role.
 	By   *caller.Caller
 	Role string
-	Tags []stack.Tag
 	// Root is the ARN of the topmost stack of the nesting, itself if it is not nested; Depth is
 	// how many stacks are above it.
 	Root         string
@@ -145,7 +144,7 @@ func (m *Module) tasks(e *entry, steps []stack.Step) []*Task {
 		}
 		tasks = append(tasks, &Task{
 			Resumed: s.Again, Back: e.Status == stack.UpdateRollback, Skip: skip,
-			Step: s, Stack: e.ID, Name: e.Name, Account: e.Account, Region: e.Region, By: e.By, Role: e.Input.Role, Tags: e.Input.Tags,
+			Step: s, Stack: e.ID, Name: e.Name, Account: e.Account, Region: e.Region, By: e.By, Role: e.Input.Role,
 			Root: root, Depth: e.Depth, Capabilities: e.Input.Capabilities, Secrets: stack.Secrets(&e.Stack),
 		})
 	}

@@ -67,14 +67,12 @@ type Template struct {
 type Resource struct {
 	LogicalID           string
 	Type                string
-	Description         string
 	DependsOn           []string
 	Condition           string // a condition's name; empty for always
 	DeletionPolicy      string // Delete, Retain, RetainExceptOnCreate or Snapshot; empty for the type's own
 	UpdateReplacePolicy string // Delete, Retain or Snapshot; empty for Delete
 	Properties          *Node  // a map; nil if there are none
 	Metadata            *Node  // a map; nil if there is none
-	Line                int
 
 	node *Node
 }
@@ -303,7 +301,7 @@ func (t *Template) readResource(id string, n *Node) (*Resource, error) {
 	if n.Kind != document.Map {
 		return nil, n.Refuse(ErrResource.With(n.Path()))
 	}
-	r := &Resource{LogicalID: id, Line: n.Line, node: n, Properties: n.Get("Properties"), Metadata: n.Get("Metadata")}
+	r := &Resource{LogicalID: id, node: n, Properties: n.Get("Properties"), Metadata: n.Get("Metadata")}
 	typ := n.Get("Type")
 	if typ == nil {
 		return nil, n.Refuse(ErrNoType.With(n.Path()))
@@ -330,7 +328,7 @@ func (t *Template) readResource(id string, n *Node) (*Resource, error) {
 	if r.Condition, err = document.Text(n.Get("Condition"), "Condition"); err != nil {
 		return nil, err
 	}
-	if r.Description, err = document.Text(n.Get("Description"), "Description"); err != nil {
+	if _, err = document.Text(n.Get("Description"), "Description"); err != nil {
 		return nil, err
 	}
 	if r.DeletionPolicy, err = t.policy(n.Get("DeletionPolicy"), "DeletionPolicy", r); err != nil {

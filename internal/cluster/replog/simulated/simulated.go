@@ -23,7 +23,6 @@ type Cluster struct {
 
 // sending is an append on its way.
 type sending struct {
-	node     *Node
 	data     []byte
 	done     func(uint64, error)
 	answered bool
@@ -123,7 +122,7 @@ func (n *Node) Cut(off bool) {
 func (n *Node) Append(data []byte, done func(position uint64, err error)) {
 	c := n.cluster
 	c.mu.Lock()
-	a := &sending{node: n, data: data, done: done}
+	a := &sending{data: data, done: done}
 	if n.cut || c.held {
 		if n.cut { // it never arrives, which the node cannot know
 			c.mu.Unlock()

@@ -30,10 +30,9 @@ type Table struct {
 
 // Version is the state that a manifest describes.
 type Version struct {
-	FirstLog     uint64 // earlier logs are contained in tables
-	LastSequence uint64
-	Tables       map[TableID]Table
-	Values       map[uint64]uint64 // number of the .blob file by the number that tables use
+	FirstLog uint64 // earlier logs are contained in tables
+	Tables   map[TableID]Table
+	Values   map[uint64]uint64 // number of the .blob file by the number that tables use
 	// Ever has the blob files of every table that the manifest ever named, by the table's file;
 	// EverValues is Values including removed ones.
 	Ever       map[uint64][]uint64
@@ -155,10 +154,8 @@ func (d *editDecoder) decode() error {
 			d.bytes()
 		case tagLog:
 			d.v.FirstLog = max(d.v.FirstLog, d.number())
-		case tagNextFile, tagPrevLog, tagGoneBacking:
+		case tagNextFile, tagPrevLog, tagLastSequence, tagGoneBacking:
 			d.number()
-		case tagLastSequence:
-			d.v.LastSequence = d.number()
 		case tagPointer:
 			d.number()
 			d.bytes()

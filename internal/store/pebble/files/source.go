@@ -37,8 +37,6 @@ type Problem struct {
 	Err  error
 }
 
-func (p Problem) String() string { return p.File + ": " + p.Err.Error() }
-
 // OpenSource lists a store's directory. It fails if that is impossible.
 func OpenSource(f vfs.FS, dir string) (*Source, error) {
 	list, err := List(f, dir)

@@ -57,7 +57,7 @@ func (l *EventLog) Published(p *shard.Published) {
 		l.metrics(p.Topic, AppendPublishMetrics(nil, p))
 	}
 	if len(p.Immediate) > 0 {
-		l.status(ImmediateStatus(p, l.jitter.Float64))
+		l.status(immediateStatus(p, l.jitter.Float64))
 	}
 }
 

@@ -138,8 +138,8 @@ func (e *Event) Status(draw func() float64) (all []StatusEntry) {
 	return all
 }
 
-// ImmediateStatus are the entries of deliveries that the publish itself made.
-func ImmediateStatus(p *shard.Published, draw func() float64) (all []StatusEntry) {
+// immediateStatus are the entries of deliveries that the publish itself made.
+func immediateStatus(p *shard.Published, draw func() float64) (all []StatusEntry) {
 	for i := range p.Immediate {
 		d := &p.Immediate[i]
 		e := Event{

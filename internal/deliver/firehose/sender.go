@@ -55,7 +55,7 @@ func (s *Sender) Send(ctx context.Context, r *deliver.Request) deliver.Outcome {
 	of, _, _ := r.Subscription.ARN.SplitSubscription()
 	err = s.roles.May(ctx, of, role, "firehose:PutRecord", to)
 	if err == nil {
-		_, err = s.streams.Put(ctx, to, []deliverystream.Record{{Data: Record(r), Line: true}})
+		_, err = s.streams.Put(ctx, to, []deliverystream.Record{{Data: record(r), Line: true}})
 	}
 	out := outcome(err)
 	out.Provider.Service = deliver.Firehose
@@ -65,8 +65,8 @@ func (s *Sender) Send(ctx context.Context, r *deliver.Request) deliver.Outcome {
 	return out
 }
 
-// Record is the record of a message.
-func Record(r *deliver.Request) []byte {
+// record is the record of a message.
+func record(r *deliver.Request) []byte {
 	if r.Raw() {
 		return r.Message.Body
 	}

@@ -32,8 +32,8 @@ import (
 	"godwit.dev/godwit/internal/topic/retry"
 )
 
-// UserAgent is SNS's User-Agent header.
-const UserAgent = "Amazon Simple Notification Service Agent"
+// userAgent is SNS's User-Agent header.
+const userAgent = "Amazon Simple Notification Service Agent"
 
 // Options are the dependencies and settings of a Sender.
 type Options struct {
@@ -203,7 +203,7 @@ func headerOf(r *deliver.Request) http.Header {
 		h[name] = values[i : i+1 : i+1]
 	}
 	add("Content-Type", contentType)
-	add("User-Agent", UserAgent)
+	add("User-Agent", userAgent)
 	add("Accept-Encoding", "gzip,deflate")
 	add("Connection", "Keep-Alive") // the transport omits it with HTTP/2
 	// The spelling is AWS's, as HTTP/1.1 receivers may be case-sensitive.

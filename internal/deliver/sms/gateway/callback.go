@@ -35,8 +35,8 @@ type Callback struct {
 	SignatureMethod string `json:"signatureMethod"`
 }
 
-// CallbackPath is the prefix of the callback's path.
-const CallbackPath = "/sms-callback/"
+// callbackPath is the prefix of the callback's path.
+const callbackPath = "/sms-callback/"
 
 // maxCallback bounds the body of a callback, in bytes.
 const maxCallback = 16 << 10
@@ -75,7 +75,7 @@ func (g *Gateway) Path() string {
 	if g.template.Callback == nil {
 		return ""
 	}
-	return CallbackPath + g.template.Callback.Token
+	return callbackPath + g.template.Callback.Token
 }
 
 // Called reports whether a path is the callback's. It takes constant time.

@@ -393,7 +393,7 @@ func (q *Queues) byHandle(a arn.ARN, n int, f func(sh *Shard, qs *Queue, i int) 
 	var errs []error
 	var catalog *journal.Commit
 	fifo := a.FIFO()
-	lazy, err := sh.Run(journal.EagerIf(fifo), func(tx *kernel.Tx) error {
+	dependsOn, err := sh.Run(journal.EagerIf(fifo), func(tx *kernel.Tx) error {
 		qs, err := sh.Lookup(a)
 		if err != nil {
 			return err
@@ -412,9 +412,9 @@ func (q *Queues) byHandle(a arn.ARN, n int, f func(sh *Shard, qs *Queue, i int) 
 	})
 	catalog.Wait()
 	if fifo || err != nil {
-		lazy.Wait()
+		dependsOn.Wait()
 		return errs, err
 	}
-	q.Journal.AwaitIfSlow(lazy)
+	q.Journal.AwaitIfSlow(dependsOn)
 	return errs, nil
 }

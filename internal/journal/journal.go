@@ -58,7 +58,7 @@ type Options struct {
 	// another node may take over without what is not durable yet.
 	Replicated bool
 	// Closed is called before Close returns, once everything is durable; may be nil. It must
-	// append nothing, nor wait for who does.
+	// neither append nor wait for an append.
 	Closed func()
 	// Abandoned reports that nobody is answered any more, as another process owns the state, or
 	// may own it, or as all connections are closed: what is appended after Close is dropped

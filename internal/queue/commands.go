@@ -78,9 +78,9 @@ type Return struct {
 	Attempt   string
 }
 
-// Withhold keeps a message leased that a receive could give to nobody: for as long as its lease says,
-// but no longer than the queue's own visibility timeout, as it was nobody's wish. The
-// receive is not counted. Attempt is as in Return. ErrNotLeased: the lease has ended.
+// Withhold keeps a message leased that a receive could not give to its caller: for as long as its
+// lease says, but no longer than the queue's own visibility timeout, since a longer one was asked
+// for with messages that the caller gets. The receive is not counted. Attempt is as in Return. ErrNotLeased: the lease has ended.
 type Withhold struct {
 	Lease   Lease
 	Attempt string

@@ -232,8 +232,8 @@ func (s *Server) Stop(ctx context.Context) error {
 // end of the process.
 func (s *Server) Drain() { s.drain() }
 
-// Save has a started server write what it has only in memory, as Stop does, for who goes on with its
-// state before that. It returns when ctx ends at the latest; Stop waits for what is still being written.
+// Save has a started server write what it has only in memory, as Stop does, for the process that
+// takes its state over before that. It returns when ctx ends at the latest; Stop waits for what is still being written.
 func (s *Server) Save(ctx context.Context) error {
 	if s.save == nil {
 		return nil

@@ -24,8 +24,8 @@ func New() (id message.ID) {
 // Text is New as text.
 func Text() string { return New().String() }
 
-// Unguessable makes a random UUID that nobody can guess: with a subscription's ARN it can be
-// ended by who has no key.
+// Unguessable makes a random UUID that nobody can guess: a subscription's ARN, which has one, is
+// all that it takes to end the subscription.
 func Unguessable() message.ID { return message.ID(uuid.New()) }
 
 // The random numbers for 16 of those come at once.

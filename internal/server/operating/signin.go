@@ -32,9 +32,8 @@ func (g *Gate) Note(r *http.Request, who *caller.Caller, refusal error) {
 	g.Trail.Operator(r, who, g.Clock.Now(), g.Config.Region, refusal)
 }
 
-// isOperator reports whether somebody can be one at all: a user, or who has a role for a
-// session of the console, for which there are no credentials. A function has the rights of
-// its role, and is none.
+// isOperator reports whether a caller can be an operator at all: a user, or a role's session that
+// signed in to the console and so has no credentials. A function, with its role's rights, is none.
 func isOperator(who *caller.Caller) bool {
 	return who.Kind == caller.User || who.Kind == caller.Session && who.AccessKey == ""
 }

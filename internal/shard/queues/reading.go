@@ -170,7 +170,7 @@ func (q *Queues) unusable(m *message.Message, refusal error) bool {
 		return true
 	}
 	sealed := *m
-	return fault.Is(q.OpenWaiting(&sealed)) // who is denied is not told whether there is a key
+	return fault.Is(q.OpenWaiting(&sealed)) // a caller that is denied is not told whether there is a key
 }
 
 // refusedLeases are those of a receive whose messages may not be decrypted, as the caller has no

@@ -54,8 +54,7 @@ type ReceiveRequest struct {
 	// for memory, and fails with limit.ErrFull in the end. A receive that waits for a
 	// message reserves nothing. Nil: there is no limit.
 	Memory *limit.Reservation
-	// Caller is who receives, who has to have the right to decrypt; nil: the root of the
-	// queue's account.
+	// Caller receives, and needs the right to decrypt; nil: the root of the queue's account.
 	Caller *caller.Caller
 	// Admit is asked again once messages were found, without a lock: what it refuses puts
 	// them back as if nobody had received them, and is the receive's error. Nil admits.

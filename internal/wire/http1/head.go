@@ -65,8 +65,7 @@ func (h *head) parse(b []byte) (plain bool) {
 	if end < len(post)+len(version) || !bytes.HasPrefix(b, post) || !bytes.HasSuffix(b[:end], version) {
 		return false
 	}
-	// One string for all: the parts that are kept for long are copied by those
-	// who keep them.
+	// One string for all: whoever keeps a part for long copies it.
 	text := string(b[:len(b)-2])
 	if !h.parseTarget(text[len(post) : end-len(version)]) {
 		return false

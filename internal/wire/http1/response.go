@@ -242,8 +242,8 @@ func appendField(b []byte, key, value string) []byte {
 	return append(b, "\r\n"...)
 }
 
-// linger lets a caller read the last answer, who may still be sending: to close
-// at once could take it from him.
+// linger lets a caller that may still be sending read the last answer: to close
+// at once could take it away.
 func (x *exchange) linger() {
 	if x.conn.tcp.CloseWrite() != nil {
 		return

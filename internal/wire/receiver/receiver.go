@@ -239,7 +239,7 @@ func readable(contentType string) bool {
 }
 
 // read reads a body, as large as one of any source may be: to refuse one earlier would tell
-// who cannot prove anything what a source takes.
+// a caller that has proved nothing what a source takes.
 func (v *Receiver) read(w http.ResponseWriter, r *http.Request, memory *limit.Reservation) ([]byte, error) {
 	tooLarge := refuse(ingest.TooLarge, "A post has "+strconv.Itoa(ingest.MaxBytes)+" bytes at most.")
 	if r.ContentLength > ingest.MaxBytes {

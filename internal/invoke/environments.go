@@ -5,6 +5,7 @@ import (
 	"context"
 	"time"
 
+	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/function"
 )
@@ -70,6 +71,22 @@ func (p *Pool) group(t *function.Target) *group {
 	}
 	p.current[key.versionKey] = g
 	return g
+}
+
+// Retire ends the environments of a function that was deleted, or of one of its versions: idle
+// ones now, as what they have in the background would go on, and others when they are released.
+func (p *Pool) Retire(fn arn.ARN, version string) {
+	p.Guard.Lock(&p.mu)
+	defer p.Guard.Unlock(&p.mu)
+	for key, g := range p.groups {
+		if key.function != fn.String() || version != "" && key.version != version {
+			continue
+		}
+		g.retired = true
+		for len(g.idle) > 0 {
+			p.end(g.idle[len(g.idle)-1])
+		}
+	}
 }
 
 // take returns the most recently used idle environment of g; nil: there is none. Unusable

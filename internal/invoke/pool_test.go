@@ -203,6 +203,42 @@ func TestEnvironmentsAreReused(t *testing.T) {
 }
 
 // Whoever waits for a start takes what becomes free before.
+// A function or version that is deleted leaves no environment, nor does what it is running.
+func TestDeletedFunctionsHaveNoEnvironments(t *testing.T) {
+	inBubble(t, Options{Idle: time.Hour}, func(t *testing.T, l *lab) {
+		version := target("f")
+		version.Version = "1"
+		var running sync.WaitGroup
+		for _, f := range []function.Target{target("f"), version, target("g")} {
+			for range 2 {
+				running.Go(func() { _, _ = l.pool.Invoke(t.Context(), Invocation{Target: f, Payload: []byte("1s")}) })
+			}
+		}
+		running.Wait()
+		running.Go(func() {
+			if out, err := l.pool.Invoke(t.Context(), Invocation{Target: target("f"), Payload: []byte("1s")}); err != nil || out.FunctionError != "" {
+				t.Error(out, err)
+			}
+		})
+		synctest.Wait()
+		for _, step := range []struct {
+			version string
+			left    int
+		}{{"2", 6}, {"1", 4}, {"", 3}} { // the last runs
+			l.pool.Retire(version.Function, step.version)
+			synctest.Wait()
+			if left := l.left(); len(left) != step.left {
+				t.Errorf("after the deletion of %q: %v", step.version, left)
+			}
+		}
+		running.Wait()
+		synctest.Wait()
+		if left := l.left(); len(left) != 2 {
+			t.Errorf("after what ran: %v", left)
+		}
+	})
+}
+
 func TestAWaiterTakesWhatIsFree(t *testing.T) {
 	inBubble(t, Options{}, func(t *testing.T, l *lab) {
 		f := target("f")

@@ -92,6 +92,7 @@ func newPool(deps Deps, engine *shard.Engine, limits shard.FunctionLimits, outpu
 		Concurrency: limits.Executions, Guard: poison.New(deps.Log, deps.exit), Environments: min(limits.Executions, deps.Limits.environments()), Idle: deps.Config.LambdaIdle, Events: events,
 		Reserved: func(region, account string) int { return engine.ReservedExecutions(account, region) },
 	})
+	engine.SetDeletionWatcher(pool.Retire)
 	deps.OnStop("functions", pool.Stop)
 	return pool, processes, nil
 }

@@ -10,7 +10,9 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -286,6 +288,38 @@ func TestInvokeRemoteFunction(t *testing.T) {
 	_, err := guarded.Invoke(t.Context(), &lambda.InvokeInput{FunctionName: aws.String("far")})
 	refused(t, err, "ResourceNotReadyException", 502,
 		"The function's address is not public, and the server does not allow that.")
+}
+
+// What a function has started in the background ends when the function, or its version, is deleted.
+func TestDeletedFunctionsHaveNoProcesses(t *testing.T) {
+	if _, err := os.Stat("/proc/self/cmdline"); err != nil {
+		t.Skip(err)
+	}
+	c := functionsClient(start(t))
+	createProgram(t, c, "f", func(in *lambda.CreateFunctionInput) { in.Publish = true })
+	marks := map[string]string{"": fmt.Sprint(86_000_000 + 2*os.Getpid()), "1": fmt.Sprint(86_000_001 + 2*os.Getpid())}
+	runs := func(qualifier string) bool {
+		all, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+		return slices.ContainsFunc(all, func(name string) bool {
+			line, _ := os.ReadFile(name)
+			return strings.Contains(string(line), marks[qualifier])
+		})
+	}
+	for qualifier, mark := range marks {
+		invoke(t, c, strings.TrimSuffix("f:"+qualifier, ":"), `{"leak":"`+mark+`"}`)
+		eventually(t, "the background begins", func() bool { return runs(qualifier) })
+	}
+	for _, qualifier := range []string{"1", ""} {
+		in := &lambda.DeleteFunctionInput{FunctionName: aws.String("f")}
+		if qualifier != "" {
+			in.Qualifier = &qualifier
+		}
+		must(c.DeleteFunction(t.Context(), in))(t)
+		eventually(t, "the background ends", func() bool { return !runs(qualifier) })
+		if qualifier == "1" && !runs("") {
+			t.Error("the function has ended with its version")
+		}
+	}
 }
 
 // What a function prints is in its log group, in the order in which it came.

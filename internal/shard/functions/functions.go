@@ -276,7 +276,7 @@ func (e *Functions) reserve(fn arn.ARN, change int) {
 // qualifier is not empty, one version. Errors: ResourceNotFound, InvalidParameter,
 // ResourceConflict.
 func (e *Functions) DeleteFunction(ctx context.Context, fn arn.ARN, qualifier string) error {
-	return e.WithCatalog(ctx, fn, func(sh *Shard) error {
+	err := e.WithCatalog(ctx, fn, func(sh *Shard) error {
 		delete(sh.functionPolicies, fn)
 		if qualifier != "" {
 			gone, err := sh.Functions.DeleteVersion(fn, qualifier, &sh.Batch)
@@ -298,6 +298,16 @@ func (e *Functions) DeleteFunction(ctx context.Context, fn arn.ARN, qualifier st
 		}
 		return nil
 	})
+	if deleted := e.deletionWatcher.Load(); deleted != nil && err == nil {
+		(*deleted)(fn, qualifier)
+	}
+	return err
+}
+
+// SetDeletionWatcher sets a function that is called with each function that was deleted, or with the
+// version of it that was.
+func (e *Functions) SetDeletionWatcher(deleted func(fn arn.ARN, version string)) {
+	e.deletionWatcher.Store(&deleted)
 }
 
 // PublishVersion makes a version of the latest one. Errors: those of
@@ -495,10 +505,11 @@ type Options struct {
 type Functions struct {
 	*backlog.Backlogs
 	kernel.Parts[*Shard]
-	options        Options
-	mappingWatcher atomic.Pointer[func(arn.ARN, *mapping.Mapping)]
-	reserved       sync.Map   // [account, region] → *atomic.Int64: reserved executions
-	quotas         sync.Mutex // held while a count with a quota may grow
+	options         Options
+	mappingWatcher  atomic.Pointer[func(arn.ARN, *mapping.Mapping)]
+	deletionWatcher atomic.Pointer[func(fn arn.ARN, version string)]
+	reserved        sync.Map   // [account, region] → *atomic.Int64: reserved executions
+	quotas          sync.Mutex // held while a count with a quota may grow
 }
 
 // Shard is the module's part in a shard.

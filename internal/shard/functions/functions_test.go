@@ -390,6 +390,34 @@ func TestUploadsOfClientsThatHangUp(t *testing.T) {
 	}
 }
 
+// Who is told of deletions learns of functions and versions that are gone, and of nothing else.
+func TestDeletionsAreTold(t *testing.T) {
+	ctx := t.Context()
+	st := shardtest.OpenStore(t, vfs.NewMem())
+	defer st.Close()
+	e := shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, st, nil), Clock: clock.NewVirtual(shardtest.Start)})
+	defer e.Close()
+	var told []string
+	e.SetDeletionWatcher(func(fn arn.ARN, version string) { told = append(told, fn.FunctionName()+" "+version) })
+	f := shardtest.FunctionARN("f")
+	cmd := shardtest.CreateFunction("f", nil)
+	cmd.Code, cmd.Publish = function.Code{URL: "http://x/"}, true
+	if _, err := e.CreateFunction(ctx, cmd, nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		qualifier string
+		refused   bool
+	}{{function.Latest, true}, {"1", false}, {"", false}, {"", true}} {
+		if err := e.DeleteFunction(ctx, f, tt.qualifier); (err != nil) != tt.refused {
+			t.Errorf("%q: %v", tt.qualifier, err)
+		}
+	}
+	if want := []string{"f 1", "f "}; !slices.Equal(told, want) {
+		t.Errorf("told of %q, want %q", told, want)
+	}
+}
+
 // Whoever lacks a queue or a function hears of it once it is there, and not of what
 // was refused.
 func TestCreationsAreReported(t *testing.T) {

@@ -68,9 +68,14 @@ func Designed(b *template.Bound) *Design {
 		},
 	}
 	for _, r := range b.Resources() {
-		d.Parts[r.LogicalID] = Part{
+		part := Part{
 			Type: r.Type, DependsOn: b.DependsOn(r.LogicalID), DeletePolicy: r.DeletionPolicy, ReplacePolicy: r.UpdateReplacePolicy,
 		}
+		if r.Metadata != nil {
+			metadata, _ := r.Metadata.Plain().(map[string]any) // nothing else is accepted
+			part.Metadata = asJSON(metadata)
+		}
+		d.Parts[r.LogicalID] = part
 	}
 	return d
 }

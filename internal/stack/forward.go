@@ -181,6 +181,7 @@ func (m *Machine) start(id string) {
 	}
 	target := Version{
 		Type: part.Type, DependsOn: slices.Clone(part.DependsOn), DeletePolicy: part.DeletePolicy, ReplacePolicy: part.ReplacePolicy,
+		Metadata: &part.Metadata,
 	}
 	properties, err := m.Design.Properties(id, late{m})
 	if err == nil {

@@ -26,6 +26,7 @@ type Part struct {
 	Type                        string
 	DependsOn                   []string
 	DeletePolicy, ReplacePolicy string
+	Metadata                    string // as the template has it, in JSON; empty: none
 }
 
 // Design is a template with its parameters: the desired state of a stack.

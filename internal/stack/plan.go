@@ -163,6 +163,7 @@ func (p *planning) compare(d *Design, id string, part Part, r *Resource, tags []
 	}
 	for attribute, differs := range map[string]bool{
 		"DeletionPolicy": part.DeletePolicy != r.DeletePolicy, "UpdateReplacePolicy": part.ReplacePolicy != r.ReplacePolicy,
+		"Metadata": r.Metadata != nil && part.Metadata != *r.Metadata,
 	} {
 		if differs {
 			c.add(Detail{Attribute: attribute, Recreation: "Never", Evaluation: "Static", Source: "DirectModification"})

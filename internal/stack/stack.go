@@ -172,6 +172,8 @@ type Version struct {
 	DependsOn     []string       `json:"dependsOn,omitempty"`
 	DeletePolicy  string         `json:"deletePolicy,omitempty"`
 	ReplacePolicy string         `json:"replacePolicy,omitempty"`
+	// Metadata is that of the template, in JSON; nil: an earlier version made the resource.
+	Metadata *string `json:"metadata,omitempty"`
 }
 
 // Action is the action of a step.

@@ -1,6 +1,7 @@
 package cloudformation
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"fmt"
@@ -181,7 +182,7 @@ func (s *Service) describeStackResource(_ context.Context, call *api.Call, in *D
 		if r.Logical == in.LogicalResourceId {
 			return &DescribeStackResourceOutput{StackResourceDetail{
 				StackName: v.Name, StackId: v.ID, LogicalResourceId: r.Logical, PhysicalResourceId: r.Physical, ResourceType: r.Type,
-				LastUpdatedTimestamp: api.Time(r.Changed), ResourceStatus: string(r.Status), ResourceStatusReason: r.Reason, Metadata: "{}",
+				LastUpdatedTimestamp: api.Time(r.Changed), ResourceStatus: string(r.Status), ResourceStatusReason: r.Reason, Metadata: cmp.Or(api.Deref(r.Metadata), "{}"),
 				DriftInformation: resourceDriftOf(r),
 			}}, nil
 		}

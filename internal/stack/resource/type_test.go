@@ -13,10 +13,24 @@ func TestNumbersAreJSON(t *testing.T) {
 		p          Property
 		text, want string // empty: it is refused
 	}{
-		{integer, "30", "30"}, {integer, "010", "10"}, {integer, "+5", "5"}, {integer, "-00", "0"},
-		{integer, "1.5", ""}, {integer, "0x10", ""}, {integer, "1_000", ""}, {integer, "", ""},
-		{number, "0.5", "0.5"}, {number, "1e3", "1e3"}, {number, "00.50", "0.5"}, {number, "+.5", "0.5"}, {number, "5.", "5"},
-		{number, "NaN", ""}, {number, "Inf", ""}, {number, "-infinity", ""}, {number, "0x1p-2", ""}, {number, "1e999", ""},
+		{integer, "30", "30"},
+		{integer, "010", "10"},
+		{integer, "+5", "5"},
+		{integer, "-00", "0"},
+		{integer, "1.5", ""},
+		{integer, "0x10", ""},
+		{integer, "1_000", ""},
+		{integer, "", ""},
+		{number, "0.5", "0.5"},
+		{number, "1e3", "1e3"},
+		{number, "00.50", "0.5"},
+		{number, "+.5", "0.5"},
+		{number, "5.", "5"},
+		{number, "NaN", ""},
+		{number, "Inf", ""},
+		{number, "-infinity", ""},
+		{number, "0x1p-2", ""},
+		{number, "1e999", ""},
 	} {
 		value, err := c.p.normal("P", c.text)
 		if c.want == "" {

@@ -82,6 +82,15 @@ type Committer interface {
 	Commit(batches ...*mutation.Batch) (durable func() error, err error)
 }
 
+// Flusher is a Store that can make durable what was applied without anybody waiting for it. It is
+// meant for one that keeps no log of its own.
+type Flusher interface {
+	// Flush begins to make everything applied so far durable, and does not wait.
+	Flush() error
+	// GetDurable is Get of a state that every crash keeps: of some batch and all before it.
+	GetDurable(dst, key []byte) (value []byte, ok bool, err error)
+}
+
 // Stats are the statistics of a store on disk. Sizes are in bytes.
 type Stats struct {
 	DiskBytes                        uint64 // all files

@@ -3,6 +3,7 @@ package pebble_test
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -76,9 +77,17 @@ func TestCloseWithDroppedRange(t *testing.T) {
 // What was overwritten, and is to be forgotten, is in no file any more: neither in tables nor
 // in logs that are kept to be written over.
 func TestForget(t *testing.T) {
+	for _, noLog := range []bool{false, true} {
+		t.Run(fmt.Sprint("NoLog=", noLog), func(t *testing.T) { testForget(t, noLog) })
+	}
+}
+
+func testForget(t *testing.T, noLog bool) {
 	synctest.Test(t, func(t *testing.T) {
 		fs := vfs.NewMem()
-		s := open(t, "data", options(t, fs))
+		o := options(t, fs)
+		o.NoLog = noLog
+		s := open(t, "data", o)
 		defer closed(t, s)
 		secret := make([]byte, 64)
 		incompressible(secret)

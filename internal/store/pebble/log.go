@@ -23,6 +23,7 @@ type logger struct {
 	damaged   func(error) // called for damage found by background work
 	merges    func(job int)
 	merged    func(job int, err error)
+	flushed   func(error)
 	l0Changed func() // called when the number of L0's tables may have changed
 	corrupt   func(file string, err error)
 	rewrite   func(file string, begins bool) // called for blob files that are rewritten
@@ -92,6 +93,7 @@ func (l logger) events() *pebble.EventListener {
 		DataCorruption: func(i pebble.DataCorruptionInfo) { l.corrupt(path.Base(i.Path), i.Details) },
 		FlushEnd: func(i pebble.FlushInfo) {
 			l.Infof("%s", i)
+			l.flushed(i.Err)
 			l.l0Changed()
 		},
 		CompactionBegin: func(i pebble.CompactionInfo) { l.merges(i.JobID) },

@@ -48,6 +48,11 @@ type Options struct {
 	// frees space, the write succeeds on its second try. All writes wait for it,
 	// so it must be quick, and it must not use the store. May be nil.
 	OnDiskFull func()
+	// NoLog opens a store without a write-ahead log, whose user can repeat what a crash takes: what
+	// was applied is durable only once it is flushed to a table, by Sync and the like, by Close
+	// unless the disk is full, or because a write buffer is full. A crash keeps the batches up to
+	// some one, each whole. Each open of a directory may choose.
+	NoLog bool
 	// AcceptLoss opens a store whose log lacks writes that were durable, which is refused with
 	// ErrLoss otherwise. The remaining log is kept in a separate directory.
 	AcceptLoss bool
@@ -138,13 +143,13 @@ func Open(dir string, o Options) (*Store, error) {
 	}
 	o.defaults(f, dir)
 	s := &Store{
-		fatal: o.Fatal, log: o.Logger, fs: f, dir: dir,
+		failure: failure{happened: make(chan struct{}), fatal: o.Fatal}, log: o.Logger, fs: f, dir: dir,
 		durable: durable.Watch(f, dir, format, o.Logger), describe: o.Describe, compactions: pause.New(isDamage),
 		repairs: repairs{wanted: map[string]places{}, stuck: map[string]bool{}},
 	}
 	s.blocks = badblocks.New(s.durable)
-	s.headroom = headroom.Keep(s.blocks, dir, o.MemTableBytes, o.OnDiskFull, o.Logger, s.fail)
-	l := logger{log: o.Logger, fatal: s.fail, damaged: s.damagedIn, merges: s.compactions.Begin, merged: s.compactionEnded, l0Changed: s.countSublevels, corrupt: s.damagedFile, rewrite: s.blocks.Rewriting}
+	s.headroom = headroom.Keep(s.blocks, dir, o.MemTableBytes, s.flushes.begin(&o), o.Logger, s.fail)
+	l := logger{log: o.Logger, fatal: s.fail, damaged: s.damagedIn, merges: s.compactions.Begin, merged: s.compactionEnded, flushed: s.flushes.flushed, l0Changed: s.countSublevels, corrupt: s.damagedFile, rewrite: s.blocks.Rewriting}
 	cache := pebble.NewCache(o.CacheBytes)
 	defer cache.Unref()
 	opts := tuned(o, s.headroom, l, s.separation)
@@ -217,6 +222,7 @@ func tuned(o Options, f vfs.FS, l logger, separation func() pebble.ValueSeparati
 		EventListener:         l.events(),
 		FormatMajorVersion:    formatMajorVersion,
 		MemTableSize:          uint64(o.MemTableBytes),
+		DisableWAL:            o.NoLog,
 		FlushDelayDeleteRange: flushRangeTombstones,
 		// Compactions leave a core to the commits; two concurrent ones gain nothing on the two
 		// cores that we measure on.

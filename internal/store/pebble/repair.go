@@ -411,7 +411,7 @@ func (s *Store) coverBatch(number uint64, batch []covering) (covered int, err er
 	if err := errors.Join(b.Delete(unused, nil), b.Delete(unused, nil)); err != nil {
 		return 0, err
 	}
-	return covered, s.commit(b, pebble.Sync)
+	return covered, s.commit(b)
 }
 
 // repairValues replaces the damaged blocks of a blob file.

@@ -98,9 +98,16 @@ func missing(t *testing.T, s *pebble.Store, records int) (gone map[string]bool) 
 }
 
 func TestDamagedYoungTable(t *testing.T) {
+	for _, noLog := range []bool{false, true} {
+		t.Run(fmt.Sprint("NoLog=", noLog), func(t *testing.T) { testDamagedYoungTable(t, noLog) })
+	}
+}
+
+func testDamagedYoungTable(t *testing.T, noLog bool) {
 	const records = 3000
 	fs := vfs.NewMem()
 	o, path := young(t, fs, records, 0.3)
+	o.NoLog = noLog
 	var log output.Buffer
 	o.Logger = slog.New(slog.NewTextHandler(io.MultiWriter(&log, t.Output()), nil))
 	s := open(t, "data", o)
@@ -161,6 +168,7 @@ func TestRepairs(t *testing.T) {
 func testRepairs(t *testing.T, r *rand.Rand) {
 	fs := vfs.NewCrashableMem()
 	o := options(t, fs)
+	o.NoLog = r.IntN(2) == 0
 	var log output.Buffer
 	o.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	m := &model{t: t, r: r, s: open(t, "data", o), log: &log, values: map[string]int{}}
@@ -185,6 +193,9 @@ func testRepairs(t *testing.T, r *rand.Rand) {
 	}
 	flood(t, m.s, 30)
 	m.check()
+	if err := m.s.Sync(); err != nil {
+		t.Fatal(err)
+	}
 	disk := fs.CrashClone(vfs.CrashCloneCfg{})
 	closed(t, m.s)
 	m.s = open(t, "data", o)

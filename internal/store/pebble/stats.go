@@ -9,6 +9,9 @@ func (s *Store) Stats() store.Stats {
 	}
 	defer s.using.RUnlock()
 	m := s.db.Metrics()
+	if s.flushes.only {
+		m.WAL.BytesWritten = 0 // Pebble counts what was flushed
+	}
 	damagedFiles, unreadable := s.damage.counts()
 	return store.Stats{
 		DiskBytes: m.DiskSpaceUsage(),

@@ -1,5 +1,5 @@
 // Package pebble keeps a store on disk with Pebble, a log-structured merge
-// tree with a write-ahead log.
+// tree with a write-ahead log, or without one (Options.NoLog).
 //
 // Invariants: a directory that Open accepts holds our format file; the store
 // refuses every use after its first failure, and the process ends with it.
@@ -42,21 +42,28 @@ type Store struct {
 	describe    func(key []byte) string
 	compactions *pause.Compactions
 
-	fatal func(error)
-	log   *slog.Logger
+	log *slog.Logger
 
 	dropped        dropped
 	idleCompaction idleCompaction
 	reclaim        reclaim
 	repairs        repairs
 	gate           gate
+	flushes        flushes
 
-	failure atomic.Pointer[error]
+	failure failure
 
 	// Held for reading during each call, so that Close waits for it: Pebble panics if it
 	// is closed during a call.
 	using  sync.RWMutex
 	closed bool
+}
+
+// failure is the first failure, after which the store cannot be used.
+type failure struct {
+	first    atomic.Pointer[error]
+	happened chan struct{} // closed once there is one
+	fatal    func(error)
 }
 
 var (
@@ -80,14 +87,15 @@ func (s *Store) enter() error {
 
 // fail records the first failure and reports it.
 func (s *Store) fail(err error) {
-	if s.failure.CompareAndSwap(nil, &err) {
+	if s.failure.first.CompareAndSwap(nil, &err) {
+		close(s.failure.happened)
 		s.gate.change(func() {})
-		s.fatal(err)
+		s.failure.fatal(err)
 	}
 }
 
 func (s *Store) failed() error {
-	if err := s.failure.Load(); err != nil {
+	if err := s.failure.first.Load(); err != nil {
 		return fmt.Errorf("store: failed: %w", *err)
 	}
 	return nil
@@ -161,23 +169,26 @@ func (s *Store) Apply(sync bool, batches ...*mutation.Batch) error {
 		return err
 	}
 	defer s.using.RUnlock()
+	logged := sync && !s.flushes.only
 	pb, err := s.apply(batches, func(pb *pebble.Batch) error {
-		if sync {
+		if logged {
 			return pb.Commit(pebble.Sync)
 		}
 		return pb.Commit(pebble.NoSync)
 	})
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case pb == nil && sync:
-		return s.sync()
-	case pb == nil:
-		return nil
-	case sync:
-		s.reached(pb)
 	}
-	return pb.Close()
+	if pb != nil {
+		if logged {
+			s.reached(pb)
+		}
+		err = pb.Close()
+	}
+	if sync && (pb == nil || !logged) {
+		err = errors.Join(err, s.sync())
+	}
+	return err
 }
 
 // Commit implements store.Committer. The log is written and synced by Pebble's own
@@ -187,6 +198,9 @@ func (s *Store) Commit(batches ...*mutation.Batch) (durable func() error, err er
 		return nil, err
 	}
 	defer s.using.RUnlock()
+	if s.flushes.only {
+		return s.commitUnlogged(batches)
+	}
 	pb, err := s.apply(batches, func(pb *pebble.Batch) error { return s.db.ApplyNoSyncWait(pb, pebble.Sync) })
 	if pb == nil || err != nil {
 		return nil, err
@@ -251,6 +265,9 @@ func (s *Store) apply(batches []*mutation.Batch, commit func(*pebble.Batch) erro
 	if err := s.guarded(func() error { return commit(pb) }); err != nil {
 		return nil, err
 	}
+	if s.flushes.only {
+		s.flushes.applied.Add(1)
+	}
 	if ranges {
 		s.dropRanges(batches)
 	}
@@ -289,8 +306,16 @@ func add(pb *pebble.Batch, op mutation.Op, key, value []byte) error {
 	}
 }
 
-func (s *Store) commit(pb *pebble.Batch, o *pebble.WriteOptions) error {
-	return s.guarded(func() error { return pb.Commit(o) })
+// commit makes a batch durable.
+func (s *Store) commit(pb *pebble.Batch) error {
+	if !s.flushes.only {
+		return s.guarded(func() error { return pb.Commit(pebble.Sync) })
+	}
+	if err := s.guarded(func() error { return pb.Commit(pebble.NoSync) }); err != nil {
+		return err
+	}
+	s.flushes.applied.Add(1)
+	return s.flush()
 }
 
 // guarded makes a call that writes, and reports any failure to Fatal. Pebble reports some
@@ -319,13 +344,16 @@ func (s *Store) Sync() error {
 }
 
 // sync appends an empty record to the write-ahead log and syncs it, and with it all records
-// before.
+// before. Without a log it flushes.
 func (s *Store) sync() error {
+	if s.flushes.only {
+		return s.flush()
+	}
 	pb := s.db.NewBatch()
 	if err := pb.LogData(nil, nil); err != nil {
 		return err
 	}
-	if err := s.commit(pb, pebble.Sync); err != nil {
+	if err := s.commit(pb); err != nil {
 		return err
 	}
 	s.durable.Reached(uint64(pb.SeqNum()) - 1) // it has none of its own
@@ -393,12 +421,17 @@ func (v *snapshot) Close() error {
 }
 
 // Checkpoint implements store.Store. Tables are hard links where dir is on
-// the same file system.
+// the same file system. Without a log it fails where the disk is full.
 func (s *Store) Checkpoint(dir string) error {
 	if err := s.enter(); err != nil {
 		return err
 	}
 	defer s.using.RUnlock()
+	if s.flushes.only { // a checkpoint has tables and logs, and no memtables
+		if err := s.tryFlush(); err != nil {
+			return fmt.Errorf("checkpoint %s: %w", dir, err)
+		}
+	}
 	if err := s.db.Checkpoint(dir, pebble.WithFlushedWAL()); err != nil {
 		return fmt.Errorf("checkpoint %s: %w", dir, err)
 	}
@@ -412,6 +445,8 @@ func (s *Store) Checkpoint(dir string) error {
 // Close implements store.Store. It waits for calls in progress; a second Close does nothing.
 func (s *Store) Close() error {
 	s.gate.close()
+	left := s.flushLast() // while there is headroom
+	s.flushes.stop()
 	s.dropped.end()
 	s.idleCompaction.end()
 	s.repairs.end()
@@ -422,6 +457,9 @@ func (s *Store) Close() error {
 		return nil
 	}
 	s.closed = true
+	if left == nil && s.flushes.only && s.failed() == nil {
+		left = s.tryFlush() // what calls have applied meanwhile
+	}
 	err := s.db.Close()
-	return errors.Join(err, s.durable.Close(err == nil && s.failed() == nil), s.lock.Close(), s.failed())
+	return errors.Join(left, err, s.durable.Close(err == nil && s.failed() == nil), s.lock.Close(), s.failed())
 }

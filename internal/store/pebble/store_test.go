@@ -70,12 +70,14 @@ func closed(t testing.TB, s store.Store) {
 }
 
 func TestStore(t *testing.T) {
-	suite := func(fs vfs.FS, dir func(testing.TB) string) func(*testing.T) {
+	suite := func(fs vfs.FS, noLog func() bool, dir func(testing.TB) string) func(*testing.T) {
 		return func(t *testing.T) {
 			var mu sync.Mutex
 			dirs := map[store.Store]string{}
 			at := func(t testing.TB, dir string) store.Store {
-				s := open(t, dir, options(t, fs))
+				o := options(t, fs)
+				o.NoLog = noLog()
+				s := open(t, dir, o)
 				mu.Lock()
 				defer mu.Unlock()
 				dirs[s] = dir
@@ -91,16 +93,20 @@ func TestStore(t *testing.T) {
 			})
 		}
 	}
-	t.Run("Disk", suite(nil, func(t testing.TB) string { return t.TempDir() }))
+	always := func(is bool) func() bool { return func() bool { return is } }
+	t.Run("Disk", suite(nil, always(false), func(t testing.TB) string { return t.TempDir() }))
 	fs := vfs.NewMem()
 	var mu sync.Mutex
 	n := 0
-	t.Run("MemFS", suite(fs, func(testing.TB) string {
+	next := func(testing.TB) string {
 		mu.Lock()
 		defer mu.Unlock()
 		n++
 		return "/data/" + strings.Repeat("x", n)
-	}))
+	}
+	t.Run("MemFS", suite(fs, always(false), next))
+	t.Run("NoLog", suite(fs, always(true), next))
+	t.Run("NoLogByTurns", suite(fs, turns(), next))
 }
 
 // A directory whose format is not known is refused, in words that help, and

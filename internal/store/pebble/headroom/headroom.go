@@ -1,5 +1,5 @@
 // Package headroom reserves disk space for the write-ahead log: flushes and compactions must
-// not use it.
+// not use it. Where the store has no log, it is for that of a cluster, on the same disk.
 package headroom
 
 import (

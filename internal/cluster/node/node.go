@@ -27,7 +27,6 @@ const (
 	retryTime    = 100 * time.Millisecond
 	reluctance   = 2 * time.Second       // added for a reluctant node: more than the staggers of seven
 	refusedTime  = 20 * time.Millisecond // until a refused handover is written again
-	syncTime     = 5 * time.Second       // between two syncs of the local store
 	trimTime     = 10 * time.Second      // between two trims of the log
 	lostTime     = 30 * time.Second      // how long the log must seem to lack records before they count as lost
 )
@@ -77,7 +76,7 @@ type Node struct {
 	owner      *replica.Owner
 	serving    bool
 	serves     atomic.Pointer[replica.Owner] // owner, as long as serving
-	durable    uint64
+	flushing   flushing
 	log        replog.Extent
 	changed    chan struct{} // closed when who owns the cell changes, or serves
 	fail       context.CancelCauseFunc
@@ -121,7 +120,7 @@ func (n *Node) State() (s State, changed <-chan struct{}) {
 	name, _, _ := strings.Cut(f.Owner, "/")
 	own := n.owner != nil && n.owner.Epoch() == f.Epoch
 	return State{
-		Owner: name, Epoch: f.Epoch, Number: f.Number, Durable: n.durable,
+		Owner: name, Epoch: f.Epoch, Number: f.Number, Durable: n.flushing.durable,
 		Own: own, Leaving: n.owner != nil && !own, Serving: n.serving && n.owner.Failed() == nil, Behind: n.behind,
 		Log: n.log, Process: n.identity(),
 	}, n.changed
@@ -143,7 +142,7 @@ func (n *Node) Run(ctx context.Context) error {
 	defer n.running.Wait()
 	n.running.Go(func() { n.every(ctx, n.options.Lease/8, n.campaign()) })
 	n.running.Go(func() { n.every(ctx, n.options.Lease/3, n.heartbeat) })
-	n.running.Go(func() { n.every(ctx, syncTime, n.sync) })
+	n.running.Go(func() { n.every(ctx, flushLook, n.flush) })
 	n.running.Go(func() { n.every(ctx, trimTime, n.trim) })
 	var lost time.Time // since when the log ends too early
 	for ctx.Err() == nil {
@@ -201,6 +200,7 @@ func (n *Node) follow(ctx context.Context) error {
 			return err
 		}
 		n.noteCaughtUp()
+		n.noteApplied(position, len(data), accepted && rec.Kind == record.Commit)
 		if accepted {
 			n.hearOwner()
 			if rec.Kind == record.Takeover {
@@ -424,21 +424,6 @@ func (n *Node) heartbeat(ctx context.Context) {
 			_ = o.Confirm(ctx) // on failure the owner steps down
 		}
 	}
-}
-
-func (n *Node) sync(ctx context.Context) {
-	position, err := n.replica.Sync()
-	if err == nil {
-		err = n.replica.Damage()
-	}
-	if err != nil {
-		n.failed(err)
-		return
-	}
-	n.mu.Lock()
-	n.durable = position
-	n.mu.Unlock()
-	n.measure(ctx)
 }
 
 // measure notes what the log has.

@@ -30,7 +30,7 @@ type Replica struct {
 	mu      sync.Mutex
 	fence   record.Fence
 	read    uint64         // position of the latest record that Apply took, accepted or not
-	durable uint64         // position up to which the local disk has it
+	durable uint64         // position up to which a store that is no store.Flusher has it on disk
 	parts   mutation.Batch // of a commit of which the last part has not come
 	owner   *Owner         // of this process; nil: there was none
 
@@ -78,9 +78,34 @@ func (r *Replica) Position() uint64 {
 	return r.read
 }
 
-// Sync makes what was applied durable on this machine's disk, and returns the position up
-// to which it is: what a replica needs no log for any more.
-func (r *Replica) Sync() (position uint64, err error) {
+// Durable is the position up to which this machine's disk has everything: what a replica needs no
+// log for any more. A store that is no store.Flusher is synced for it.
+func (r *Replica) Durable() (position uint64, err error) {
+	f, ok := r.store.(store.Flusher)
+	if !ok {
+		return r.sync()
+	}
+	value, ok, err := f.GetDurable(nil, record.Key(r.cell))
+	if err != nil || !ok {
+		return 0, err
+	}
+	// It was applied with all that it counts, and nothing of a commit is there before its last part.
+	fence, err := record.DecodeFence(value)
+	if err != nil {
+		return 0, fmt.Errorf("cell %d: %w", r.cell, err)
+	}
+	return fence.Position, nil
+}
+
+// Flush begins to make durable what was applied; Durable tells once it is.
+func (r *Replica) Flush() error {
+	if f, ok := r.store.(store.Flusher); ok {
+		return f.Flush()
+	}
+	return nil
+}
+
+func (r *Replica) sync() (position uint64, err error) {
 	r.mu.Lock()
 	position = r.durable
 	if r.parts.Len() == 0 {

@@ -374,7 +374,7 @@ func TestReopen(t *testing.T) {
 		if got := get(t, base, "key0"); got != want {
 			t.Errorf("at position %d: %q", stop, got)
 		}
-		durable, err := r.Sync()
+		durable, err := r.Durable()
 		if wantDurable := map[bool]uint64{false: 1, true: uint64(len(records) + 1)}[stop > len(records)]; err != nil || durable != wantDurable {
 			t.Errorf("at position %d, %d is durable, %v; want %d", stop, durable, err, wantDurable)
 		}

@@ -104,9 +104,9 @@ type simNode struct {
 	name     string
 	instance string // of the process
 	way      *simulated.Node
-	disk     *memory.Store // what survives the process
-	durable  *memory.Store // what survives the machine
-	incoming *memory.Store // a copy of another's; nil: none
+	disk     *simDisk
+	durable  uint64   // up to which position it was said to be on disk
+	incoming *simDisk // a copy of another's; nil: none
 	replica  *replica.Replica
 	reader   *simulated.Reader
 	owner    *replica.Owner
@@ -114,12 +114,40 @@ type simNode struct {
 	waiting  []*op
 }
 
+// simDisk is a store without a log: a crash takes what was applied since it was flushed last.
+type simDisk struct {
+	*memory.Store
+	t       *testing.T
+	flushed *memory.Store
+}
+
+func newDisk(t *testing.T) *simDisk { return &simDisk{memory.New(), t, memory.New()} }
+
+// Flush implements store.Flusher.
+func (d *simDisk) Flush() error {
+	d.flushed = copied(d.t, d.Store)
+	return nil
+}
+
+// GetDurable implements store.Flusher.
+func (d *simDisk) GetDurable(dst, key []byte) (value []byte, ok bool, err error) {
+	return d.flushed.Get(dst, key)
+}
+
+// crashed is what a crash leaves.
+func (d *simDisk) crashed() *simDisk { return &simDisk{copied(d.t, d.flushed), d.t, d.flushed} }
+
+// checkpoint is a copy on a disk of its own.
+func (d *simDisk) checkpoint() *simDisk {
+	return &simDisk{copied(d.t, d.Store), d.t, copied(d.t, d.Store)}
+}
+
 func simulate(t *testing.T, seed uint64) outcome {
 	t.Helper()
 	w := &world{t: t, seed: seed, r: soak.Rand(seed, 0), log: simulated.New(), clock: &handClock{}, seen: map[uint64]uint64{}}
 	w.log.Hold()
 	for i := range simNodes {
-		n := &simNode{name: fmt.Sprint("n", i), way: w.log.Node(), disk: memory.New(), durable: memory.New()}
+		n := &simNode{name: fmt.Sprint("n", i), way: w.log.Node(), disk: newDisk(t)}
 		w.nodes = append(w.nodes, n)
 		w.start(n)
 	}
@@ -153,6 +181,9 @@ func (w *world) start(n *simNode) {
 		w.t.Fatal(err)
 	}
 	n.reader, n.owner, n.waiting, n.stopped = nil, nil, nil, false
+	if n.durable, err = n.replica.Durable(); err != nil {
+		w.t.Fatal(err)
+	}
 }
 
 func copied(t *testing.T, s *memory.Store) *memory.Store {
@@ -182,18 +213,36 @@ func (w *world) step() {
 		n.way.Cut(w.r.IntN(3) == 0)
 	case d < 959:
 		w.crash(n)
-	case d < 969:
-		if position, err := n.replica.Sync(); err != nil {
-			w.t.Error(err)
-		} else if position > 0 {
-			n.durable = copied(w.t, n.disk)
+		for _, m := range w.nodes { // all machines, sometimes
+			if m != n && w.r.IntN(3) == 0 {
+				w.crash(m)
+			}
 		}
-	case d < 975:
+	case d < 974:
+		w.flush(n)
+	case d < 980:
 		n.stopped = !n.stopped && w.r.IntN(2) == 0
-	case d < 995:
+	case d < 993:
 		w.clock.fire(w.r)
 	default:
 		w.trim()
+	}
+}
+
+// flush has a node's disk flushed, as the node wants it or as its write buffers are full, and the
+// node look what is on it, or only one of them.
+func (w *world) flush(n *simNode) {
+	if w.r.IntN(4) > 0 {
+		if err := n.replica.Flush(); err != nil {
+			w.t.Error(err)
+		}
+	}
+	if w.r.IntN(4) > 0 {
+		durable, err := n.replica.Durable()
+		if err != nil || durable < n.durable || durable > n.replica.Fence().Position {
+			w.t.Errorf("%s has %d on disk, before %d, and applied %d: %v", n.name, durable, n.durable, n.replica.Fence().Position, err)
+		}
+		n.durable = durable
 	}
 }
 
@@ -253,7 +302,7 @@ func (w *world) readOne(n *simNode) bool {
 // be trimmed beyond as well until the copy is there.
 func (w *world) copy(n *simNode) bool {
 	if n.incoming != nil {
-		n.disk, n.durable, n.incoming = n.incoming, copied(w.t, n.incoming), nil
+		n.disk, n.incoming = n.incoming, nil
 		w.start(n)
 		w.compare(n, record.Commit)
 		w.outcome.copies++
@@ -266,7 +315,7 @@ func (w *world) copy(n *simNode) bool {
 	}
 	for _, i := range w.r.Perm(len(w.nodes)) {
 		if m := w.nodes[i]; m != n && !m.stopped && m.replica.Fence().Position+1 >= log.First {
-			n.incoming = copied(w.t, m.disk)
+			n.incoming = m.disk.checkpoint()
 			return true
 		}
 	}
@@ -284,7 +333,7 @@ func (w *world) acknowledge(n *simNode) {
 		return o.acked
 	})
 	if n.owner.Failed() != nil { // the process ends; its callers never know
-		w.start(n)
+		w.stop(n)
 	}
 }
 
@@ -351,8 +400,15 @@ func (w *world) crash(n *simNode) {
 	if w.r.IntN(4) == 0 {
 		n.incoming = nil
 	}
-	if w.r.IntN(2) == 0 { // the machine; else only the process, and its disk has all
-		n.disk = copied(w.t, n.durable)
+	w.stop(n)
+}
+
+// stop ends a node's process, in order or not, and starts the next.
+func (w *world) stop(n *simNode) {
+	if w.r.IntN(2) == 0 {
+		n.disk = n.disk.crashed()
+	} else if err := n.disk.Flush(); err != nil {
+		w.t.Error(err)
 	}
 	w.start(n)
 }
@@ -363,15 +419,7 @@ func (w *world) trim() {
 	const limit = 1000
 	var members []nodes.Member
 	for _, n := range w.nodes {
-		f := record.Fence{}
-		if v, ok, err := n.durable.Get(nil, record.Key(0)); err != nil {
-			w.t.Error(err)
-		} else if ok {
-			if f, err = record.DecodeFence(v); err != nil {
-				w.t.Error(err)
-			}
-		}
-		members = append(members, nodes.Member{Known: !n.stopped && w.r.IntN(8) > 0, Durable: f.Position})
+		members = append(members, nodes.Member{Known: !n.stopped && w.r.IntN(8) > 0, Durable: n.durable})
 	}
 	if below := nodes.Trimmable(members, w.r.Uint64N(3*limit), limit); below > 1 {
 		_ = w.nodes[0].way.Trim(w.t.Context(), below) // it may be cut off
@@ -384,7 +432,7 @@ func (w *world) compare(n *simNode, kind record.Kind) {
 		return
 	}
 	h := fnv.New64a()
-	for k, v := range storetest.Dump(w.t, n.disk) {
+	for k, v := range storetest.Dump(w.t, n.disk.Store) {
 		_ = binary.Write(h, binary.BigEndian, [2]uint32{uint32(len(k)), uint32(len(v))})
 		_, _ = h.Write(k)
 		_, _ = h.Write(v)
@@ -415,7 +463,7 @@ func (w *world) heal() {
 		}
 	}
 	for i, n := range w.nodes {
-		if i > 0 && !storetest.Equal(w.t, w.nodes[0].disk, n.disk) {
+		if i > 0 && !storetest.Equal(w.t, w.nodes[0].disk.Store, n.disk.Store) {
 			w.t.Errorf("%s differs from %s", n.name, w.nodes[0].name)
 		}
 	}

@@ -361,7 +361,7 @@ func (p *part) follow(ctx context.Context) (err error) {
 	var held atomic.Bool // the server is not stopped, and still reads the store; the process ends
 	defer func() {
 		if !held.Load() {
-			_ = st.Close() // the log has what it lacks
+			_ = st.Close() // the log has what it lacks, such as what a full disk does not take
 			guard.Close()
 		}
 	}()

@@ -27,8 +27,8 @@ const (
 // copied is the progress of the copy of another node's store, in bytes.
 type copied struct{ done, all int64 }
 
-// openStore opens the replica's store. An error that a copy of another node's store would
-// repair is store.ErrDamaged.
+// openStore opens the replica's store, without a log of its own: what a crash takes of it is in the
+// replicated log. An error that a copy of another node's store would repair is store.ErrDamaged.
 func (p *part) openStore() (st *pebble.Store, guard *space.Guard, err error) {
 	installed, err := snapshot.Install(p.cfg.Data)
 	if err != nil {
@@ -44,7 +44,7 @@ func (p *part) openStore() (st *pebble.Store, guard *space.Guard, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	st, err = pebble.Open(filepath.Join(p.cfg.Data, recovery.StoreName), pebble.Options{Logger: p.log, OnDiskFull: guard.Release})
+	st, err = pebble.Open(filepath.Join(p.cfg.Data, recovery.StoreName), pebble.Options{Logger: p.log, OnDiskFull: guard.Release, NoLog: true})
 	if err == nil {
 		return st, guard, nil
 	}

@@ -6,8 +6,11 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"godwit.dev/godwit/internal/cluster/snapshot"
 	"godwit.dev/godwit/internal/server/clustered/roster"
@@ -46,6 +49,71 @@ func TestCandidates(t *testing.T) {
 	}
 	if want := "follows false false, full false true, serves true false, "; got != want {
 		t.Errorf("got %s\nwant %s", got, want)
+	}
+}
+
+// A store goes from a single node, which has a log, to a cluster's, which has none, and back: also
+// where the node was killed what was durable is there, and what is left of its log is taken for no
+// loss.
+func TestStoresWithoutLog(t *testing.T) {
+	for _, killed := range []bool{false, true} {
+		data, log := t.TempDir(), slog.New(slog.DiscardHandler)
+		dir := filepath.Join(data, recovery.StoreName)
+		run := func(from string, noLog bool, had string, write ...string) *pebble.Store {
+			t.Helper()
+			st, err := pebble.Open(from, pebble.Options{Logger: log, NoLog: noLog, Fatal: func(err error) { t.Error(err) }})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if v, _, err := st.Get(nil, []byte("k")); err != nil || string(v) != had {
+				t.Errorf("it has %q, %v; want %q", v, err, had)
+			}
+			for _, v := range write {
+				if err := st.Apply(true, storetest.Sets("k", v)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			return st
+		}
+		closed := func(st *pebble.Store) {
+			t.Helper()
+			if err := st.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		closed(run(dir, false, "", "single"))
+		if err := Convert(data, log); err != nil {
+			t.Fatal(err)
+		}
+		for _, had := range []string{"single", "node"} {
+			st := run(dir, true, had, "node")
+			if err := st.Apply(false, storetest.Sets("last", "1")); err != nil {
+				t.Fatal(err)
+			}
+			if killed {
+				left := filepath.Join(t.TempDir(), recovery.StoreName)
+				if err := os.CopyFS(left, os.DirFS(dir)); err != nil {
+					t.Fatal(err)
+				}
+				dir = left
+			}
+			closed(st)
+			if err := pebble.Verify(vfs.Default, dir); err != nil {
+				t.Errorf("after a node, killed %t: %v", killed, err)
+			}
+			if err := Verify(dir, log); err != nil {
+				t.Errorf("after a node, killed %t: %v", killed, err)
+			}
+		}
+		if err := Standalone(dir, log); err != nil {
+			t.Fatal(err)
+		}
+		closed(run(dir, false, "node", "single again"))
+		st := run(dir, false, "single again")
+		if _, ok, err := st.Get(nil, []byte("last")); err != nil || ok == killed {
+			t.Errorf("killed %t: what was not durable is there: %t, %v", killed, ok, err)
+		}
+		closed(st)
 	}
 }
 

@@ -1,0 +1,79 @@
+package node
+
+import (
+	"context"
+	"time"
+
+	"godwit.dev/godwit/internal/clock"
+)
+
+const (
+	// flushLook is the time between two looks at what the local store has on disk.
+	flushLook = 5 * time.Second
+
+	// The store is flushed once flushBytes of records are not on disk, or a commit is not after
+	// flushTime: a node that was killed reads that much of the log again, and the log is kept for
+	// it. Where the log is to be small, flushShare of its limit may be missing. A table for each
+	// look would be written for the heartbeats of an idle owner alone. Under load the store has
+	// flushed itself before, as its write buffers are full.
+	flushBytes = 16 << 20
+	flushShare = 8
+	flushTime  = 5 * time.Minute
+)
+
+// flushing is what of a replica is on disk, and what is not.
+type flushing struct {
+	durable   uint64    // position up to which everything is, as of the latest look
+	committed uint64    // position of the latest commit that was applied
+	bytes     uint64    // of records, since the durable position moved
+	since     time.Time // when a look found that there are commits beyond that; zero: there are none
+}
+
+// looked notes how far the disk has come, and says whether a flush is worth its table.
+func (f *flushing) looked(durable, limit uint64, now time.Time) bool {
+	moved := durable > f.durable
+	f.durable = durable
+	if moved {
+		f.bytes = 0
+	}
+	switch {
+	case f.committed <= durable:
+		f.since = time.Time{}
+	case moved || f.since.IsZero():
+		f.since = now
+	}
+	return f.bytes > min(flushBytes, limit/flushShare) || !f.since.IsZero() && now.Sub(f.since) >= flushTime
+}
+
+// noteApplied notes a record that the replica has taken.
+func (n *Node) noteApplied(position uint64, size int, commit bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.flushing.bytes += uint64(size)
+	if commit {
+		n.flushing.committed = position
+	}
+}
+
+// flush looks at what the local store has on disk, and has it flushed if that is worth it. The next
+// look finds what came of it.
+func (n *Node) flush(ctx context.Context) {
+	err := n.replica.Damage()
+	var durable uint64
+	if err == nil {
+		durable, err = n.replica.Durable()
+	}
+	if err == nil {
+		n.mu.Lock()
+		worth := n.flushing.looked(durable, n.options.LogLimit, clock.System.Now())
+		n.mu.Unlock()
+		if worth {
+			err = n.replica.Flush()
+		}
+	}
+	if err != nil {
+		n.failed(err)
+		return
+	}
+	n.measure(ctx)
+}

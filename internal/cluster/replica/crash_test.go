@@ -95,6 +95,35 @@ func crashes(t *testing.T, r *rand.Rand) {
 	}
 }
 
+// From its first record on a store is known as a replica's, whatever a crash takes: a single server
+// would write to it otherwise.
+func TestFirstFenceIsDurable(t *testing.T) {
+	fs := vfs.NewCrashableMem()
+	o := pebble.Options{FS: fs, Logger: slog.New(slog.DiscardHandler), NoLog: true, Fatal: func(err error) { t.Errorf("fatal: %v", err) }}
+	st, err := pebble.Open("store", o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = st.Close() }()
+	rep, err := replica.Open(0, st)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := record.Record{Kind: record.Takeover, Epoch: 1, Owner: "n/1"}
+	if _, _, err := rep.Apply(1, first.AppendTo(nil)); err != nil {
+		t.Fatal(err)
+	}
+	o.FS, o.NoLog = fs.CrashClone(vfs.CrashCloneCfg{}), false
+	left, err := pebble.Open("store", o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = left.Close() }()
+	if got := stored(t, left); got != 1 {
+		t.Errorf("it has come to %d", got)
+	}
+}
+
 // stored is the position that a store says it has come to: that of a whole commit.
 func stored(t *testing.T, st *pebble.Store) uint64 {
 	t.Helper()

@@ -31,6 +31,7 @@ type Replica struct {
 	fence   record.Fence
 	read    uint64         // position of the latest record that Apply took, accepted or not
 	durable uint64         // position up to which a store that is no store.Flusher has it on disk
+	marked  bool           // the store says that it is a replica's
 	parts   mutation.Batch // of a commit of which the last part has not come
 	owner   *Owner         // of this process; nil: there was none
 
@@ -49,6 +50,7 @@ func Open(cell uint16, st store.Store) (*Replica, error) {
 			return nil, fmt.Errorf("cell %d: %w", cell, err)
 		}
 	}
+	r.marked = ok
 	r.durable, r.read = r.fence.Position, r.fence.Position
 	r.publish()
 	return r, nil
@@ -212,9 +214,11 @@ func (r *Replica) commit(last *mutation.Batch) error {
 	if err := r.Damage(); err != nil {
 		return err
 	}
-	if err := r.store.Apply(false, append(batches, &fence)...); err != nil {
+	// The first fence is durable at once: no single server may take the store for its own.
+	if err := r.store.Apply(!r.marked, append(batches, &fence)...); err != nil {
 		return fmt.Errorf("cell %d: %w", r.cell, err)
 	}
+	r.marked = true
 	r.parts = mutation.Batch{}
 	return nil
 }

@@ -154,7 +154,7 @@ func TestEveryFunctionActionCanFail(t *testing.T) {
 			t.Fatalf("fault %s: %d %s", name, r.Status, r.Body)
 		}
 	}
-	for action, call := range functionCalls(t.Context(), c, "f", zipOf(t)) {
+	for action, call := range functionCalls(t.Context(), c, "f", zipOf(t, "bootstrap", "")) {
 		t.Run(action, func(t *testing.T) {
 			fault("internal")
 			refused(t, call(), "ServiceException", 500, "We encountered an internal error. Please try again.")

@@ -187,7 +187,7 @@ func TestRemoteFunction(t *testing.T) {
 		RepositoryType: aws.String("ECR"), ImageUri: in.Code.ImageUri, ResolvedImageUri: in.Code.ImageUri,
 	}, got.Code)
 	must(c.UpdateFunctionCode(t.Context(), &lambda.UpdateFunctionCodeInput{FunctionName: in.FunctionName, ImageUri: aws.String("https://functions.example/f")}))(t)
-	_, err := c.UpdateFunctionCode(t.Context(), &lambda.UpdateFunctionCodeInput{FunctionName: in.FunctionName, ZipFile: zipOf(t)})
+	_, err := c.UpdateFunctionCode(t.Context(), &lambda.UpdateFunctionCodeInput{FunctionName: in.FunctionName, ZipFile: zipOf(t, "bootstrap", "#!/bin/sh")})
 	refused(t, err, invalidValue, 400, "Please provide ImageUri when updating a function with packageType Image.")
 	completeFunctions(t, endpoint)
 	_, err = c.UpdateFunctionConfiguration(t.Context(), &lambda.UpdateFunctionConfigurationInput{FunctionName: in.FunctionName, Handler: aws.String("h")})
@@ -251,7 +251,7 @@ func TestOneUpdateAtATime(t *testing.T) {
 	name := aws.String("f")
 	updates := func(text string) {
 		t.Helper()
-		_, err := c.UpdateFunctionCode(t.Context(), &lambda.UpdateFunctionCodeInput{FunctionName: name, ZipFile: zipOf(t)})
+		_, err := c.UpdateFunctionCode(t.Context(), &lambda.UpdateFunctionCodeInput{FunctionName: name, ZipFile: zipOf(t, "bootstrap", "#!/bin/sh")})
 		refused(t, err, "ResourceConflictException", 409, text)
 		_, err = c.UpdateFunctionConfiguration(t.Context(), &lambda.UpdateFunctionConfigurationInput{FunctionName: name, Timeout: aws.Int32(9)})
 		refused(t, err, "ResourceConflictException", 409, text)

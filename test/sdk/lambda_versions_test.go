@@ -75,7 +75,7 @@ func TestAliases(t *testing.T) {
 	must(c.CreateFunction(t.Context(), in))(t)
 	completeFunctions(t, endpoint)
 	name := aws.String("f")
-	must(c.UpdateFunctionCode(t.Context(), &lambda.UpdateFunctionCodeInput{FunctionName: name, ZipFile: zipOf(t), Publish: true}))(t)
+	must(c.UpdateFunctionCode(t.Context(), &lambda.UpdateFunctionCodeInput{FunctionName: name, ZipFile: zipOf(t, "bootstrap", "#!/bin/sh"), Publish: true}))(t)
 	completeFunctions(t, endpoint)
 
 	created := must(c.CreateAlias(t.Context(), &lambda.CreateAliasInput{
@@ -183,7 +183,7 @@ func TestStaleRevisions(t *testing.T) {
 	completeFunctions(t, endpoint)
 	before := configuration(t, c, "f")
 	name, stale := aws.String("f"), created.RevisionId
-	_, err := c.UpdateFunctionCode(t.Context(), &lambda.UpdateFunctionCodeInput{FunctionName: name, ZipFile: zipOf(t), RevisionId: stale})
+	_, err := c.UpdateFunctionCode(t.Context(), &lambda.UpdateFunctionCodeInput{FunctionName: name, ZipFile: zipOf(t, "bootstrap", "#!/bin/sh"), RevisionId: stale})
 	refused(t, err, "PreconditionFailedException", 412, staleRevision)
 	_, err = c.UpdateFunctionConfiguration(t.Context(), &lambda.UpdateFunctionConfigurationInput{FunctionName: name, Timeout: aws.Int32(9), RevisionId: stale})
 	refused(t, err, "PreconditionFailedException", 412, staleRevision)

@@ -258,6 +258,9 @@ func TestMoreQueryOperations(t *testing.T) {
 	wantXML(t, callQuery(t, endpoint, "CancelMessageMoveTask", "TaskHandle", task), "CancelMessageMoveTask", xmlOf("ApproximateNumberOfMessagesMoved", "0"))
 }
 
+// deadLettersTo is a subscription's RedrivePolicy.
+func deadLettersTo(name string) string { return `{"deadLetterTargetArn":"` + queueARN(name) + `"}` }
+
 // TestMoveTaskToEndpoints: the dead letters of subscriptions go back to their
 // endpoints, as new deliveries of the same message; AWS cannot do this.
 func TestMoveTaskToEndpoints(t *testing.T) {
@@ -266,7 +269,7 @@ func TestMoveTaskToEndpoints(t *testing.T) {
 		queues := client(w.endpoint)
 		dead := createQueue(t, queues, "dead")
 		w.set(t, w.viaHook, "RawMessageDelivery", raw)
-		w.set(t, w.viaHook, "RedrivePolicy", redriveTo("dead"))
+		w.set(t, w.viaHook, "RedrivePolicy", deadLettersTo("dead"))
 		w.hook.status.Store(http.StatusNotFound) // for good
 		w.publish(t, "lost")
 		first := w.hook.next(t)
@@ -300,7 +303,7 @@ func TestMoveTaskToEndpoints(t *testing.T) {
 		w.hook.next(t)
 		advance(t, w.endpoint, "1s")
 		must(w.c.Unsubscribe(t.Context(), &sns.UnsubscribeInput{SubscriptionArn: &w.viaHook}))(t)
-		w.set(t, w.viaQueue, "RedrivePolicy", redriveTo("dead"))
+		w.set(t, w.viaQueue, "RedrivePolicy", deadLettersTo("dead"))
 		startMove(t, queues, &sqs.StartMessageMoveTaskInput{SourceArn: aws.String(queueARN("dead"))})
 		advance(t, w.endpoint, "1s")
 		task := moveTasks(t, queues, 1)[0]

@@ -32,32 +32,31 @@ type flushes struct {
 // errFull reports a flush that the disk has no room for.
 var errFull = fmt.Errorf("what is in memory cannot be flushed: %w", syscall.ENOSPC)
 
-// begin prepares flushes for a store that is opened, and returns what is to be called when one
-// finds the disk full.
-func (f *flushes) begin(o *Options) (onDiskFull func()) {
+// begin prepares flushes for a store that is opened.
+func (f *flushes) begin(o *Options) {
 	f.only = o.NoLog
 	f.ctx, f.stop = context.WithCancel(context.Background())
 	f.refused = make(chan struct{})
-	if !f.only {
-		return o.OnDiskFull
-	}
-	return func() {
-		f.mu.Lock()
-		f.full = true
-		close(f.refused)
-		f.refused = make(chan struct{})
-		f.mu.Unlock()
-		if o.OnDiskFull != nil {
-			o.OnDiskFull()
-		}
-	}
 }
 
-// flushed notes the end of a flush. It is called with Pebble's lock held.
-func (f *flushes) flushed(err error) {
+// refuse notes that a flush finds the disk full; it may wait for space, or end.
+func (f *flushes) refuse() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.full = f.full && err != nil
+	f.full = true
+	close(f.refused)
+	f.refused = make(chan struct{})
+}
+
+// flushed notes the end of a flush: also that of nothing is one. It is called with Pebble's lock held.
+func (f *flushes) flushed(err error) {
+	if errors.Is(err, syscall.ENOSPC) {
+		f.refuse()
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.full = false
 }
 
 // state is whether the latest flush found the disk full, and what is closed once one does.

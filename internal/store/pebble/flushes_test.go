@@ -324,3 +324,46 @@ func TestFailedFlushIsFatal(t *testing.T) {
 		})
 	}
 }
+
+// A disk that was full for something else than a flush is no reason not to flush: Pebble does not
+// try anything again then.
+func TestFlushOnceTheDiskWasFull(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		disk := new(faulty)
+		o := withoutLog(t, errorfs.Wrap(vfs.NewCrashableMem(), disk))
+		var fulls atomic.Int32
+		o.OnDiskFull = func() { fulls.Add(1); disk.set(nil) } // it makes space
+		s := open(t, "data", o)
+		defer closed(t, s)
+		for _, value := range []string{"1", "2"} {
+			put(t, s, "a", value)
+			if err := s.Sync(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		disk.set(func(op errorfs.Op) error {
+			if op.Kind == errorfs.OpFileWrite && strings.Contains(op.Path, "MANIFEST") {
+				return syscall.ENOSPC
+			}
+			return nil
+		})
+		if err := s.Compact([]byte("a"), []byte("b"), 0); err != nil {
+			t.Fatal(err)
+		}
+		if n := fulls.Load(); n != 1 {
+			t.Fatalf("the disk was full %d times", n)
+		}
+		put(t, s, "a", "3")
+		if err := s.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if v, _, err := s.GetDurable(nil, []byte("a")); err != nil || string(v) != "3" {
+			t.Errorf("durable is %q, %v", v, err)
+		}
+		put(t, s, "a", "4")
+		if err := s.Checkpoint("checkpoint"); err != nil {
+			t.Error(err)
+		}
+	})
+}

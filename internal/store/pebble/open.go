@@ -148,7 +148,8 @@ func Open(dir string, o Options) (*Store, error) {
 		repairs: repairs{wanted: map[string]places{}, stuck: map[string]bool{}},
 	}
 	s.blocks = badblocks.New(s.durable)
-	s.headroom = headroom.Keep(s.blocks, dir, o.MemTableBytes, s.flushes.begin(&o), o.Logger, s.fail)
+	s.flushes.begin(&o)
+	s.headroom = headroom.Keep(s.blocks, dir, o.MemTableBytes, o.OnDiskFull, s.flushes.refuse, o.Logger, s.fail)
 	l := logger{log: o.Logger, fatal: s.fail, damaged: s.damagedIn, merges: s.compactions.Begin, merged: s.compactionEnded, flushed: s.flushes.flushed, l0Changed: s.countSublevels, corrupt: s.damagedFile, rewrite: s.blocks.Rewriting}
 	cache := pebble.NewCache(o.CacheBytes)
 	defer cache.Unref()

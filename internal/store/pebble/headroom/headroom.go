@@ -65,10 +65,10 @@ type FS struct {
 // kept is the headroom that one kind of table leaves, and when the next table may
 // be tried after a refusal.
 type kept struct {
-	headroom   int64       // bytes
-	free       atomic.Bool // no headroom is kept while opening and closing
-	cancels    bool        // Pebble treats a refusal as a cancellation
-	onDiskFull func()      // called on a refusal; may be nil
+	headroom  int64       // bytes
+	free      atomic.Bool // no headroom is kept while opening and closing
+	cancels   bool        // Pebble treats a refusal as a cancellation
+	onRefusal func()      // may be nil
 
 	mu          sync.Mutex // guards what follows
 	first, most time.Duration
@@ -77,8 +77,9 @@ type kept struct {
 	again       chan struct{} // closed to end the pause
 }
 
-// Keep wraps f for a store in dir with memtables of buffer bytes.
-func Keep(f vfs.FS, dir string, buffer int64, onDiskFull func(), log *slog.Logger, fatal func(error)) *FS {
+// Keep wraps f for a store in dir with memtables of buffer bytes. onDiskFull, which may be nil, is
+// called when the disk is full for a flush or for what is no table, noFlush for a flush alone.
+func Keep(f vfs.FS, dir string, buffer int64, onDiskFull, noFlush func(), log *slog.Logger, fatal func(error)) *FS {
 	r := &FS{FS: f, plain: f, dir: dir, log: log, fatal: fatal}
 	if onDiskFull != nil {
 		r.FS = vfs.OnDiskFull(f, onDiskFull)
@@ -86,8 +87,12 @@ func Keep(f vfs.FS, dir string, buffer int64, onDiskFull func(), log *slog.Logge
 	size := float64(buffer)
 	k := &r.flushes
 	k.headroom, k.first, k.most, k.again = int64(size*logHeadroom), flushPause, flushPause, make(chan struct{})
-	// Writes will soon wait for a flush that waits.
-	k.onDiskFull = onDiskFull
+	k.onRefusal = func() {
+		noFlush()
+		if onDiskFull != nil {
+			onDiskFull() // writes will soon wait for a flush that waits
+		}
+	}
 	// Recovery flushes the logs that it reads, and then removes them; no log is written
 	// meanwhile.
 	k.free.Store(true)
@@ -300,8 +305,8 @@ func (t *table) refused(err error) error {
 	if !ok {
 		none = &Error{kept: t.kept.headroom, cancels: t.kept.cancels}
 	}
-	if t.kept.onDiskFull != nil {
-		t.kept.onDiskFull()
+	if t.kept.onRefusal != nil {
+		t.kept.onRefusal()
 	}
 	if t.fs.full.Allow() {
 		t.fs.log.Error("the disk is full: the store cannot tidy up", "dir", t.fs.dir, "freeBytes", none.free, "keptBytes", none.kept)

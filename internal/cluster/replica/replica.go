@@ -87,11 +87,16 @@ func (r *Replica) Durable() (position uint64, err error) {
 	if !ok {
 		return r.sync()
 	}
-	value, ok, err := f.GetDurable(nil, record.Key(r.cell))
+	return r.positionIn(f.GetDurable)
+}
+
+// positionIn is the position of the fence that is read by get. It was written with all that it counts,
+// and nothing of a commit is there before its last part.
+func (r *Replica) positionIn(get func(dst, key []byte) (value []byte, ok bool, err error)) (position uint64, err error) {
+	value, ok, err := get(nil, record.Key(r.cell))
 	if err != nil || !ok {
 		return 0, err
 	}
-	// It was applied with all that it counts, and nothing of a commit is there before its last part.
 	fence, err := record.DecodeFence(value)
 	if err != nil {
 		return 0, fmt.Errorf("cell %d: %w", r.cell, err)
@@ -129,7 +134,10 @@ func (r *Replica) Checkpoint(dir string) (position uint64, err error) {
 	if err := r.Damage(); err != nil {
 		return 0, err
 	}
-	position = r.Fence().Position
+	// Parts of a commit are in the fence of the replica before they are in the store.
+	if position, err = r.positionIn(r.store.Get); err != nil {
+		return 0, err
+	}
 	if err := r.store.Checkpoint(dir); err != nil {
 		return 0, err
 	}

@@ -374,9 +374,12 @@ func TestReopen(t *testing.T) {
 		if got := get(t, base, "key0"); got != want {
 			t.Errorf("at position %d: %q", stop, got)
 		}
-		durable, err := r.Durable()
-		if wantDurable := map[bool]uint64{false: 1, true: uint64(len(records) + 1)}[stop > len(records)]; err != nil || durable != wantDurable {
-			t.Errorf("at position %d, %d is durable, %v; want %d", stop, durable, err, wantDurable)
+		position := map[bool]uint64{false: 1, true: uint64(len(records) + 1)}[stop > len(records)]
+		if copied, err := r.Checkpoint(filepath.Join(t.TempDir(), "copy")); err != nil || copied != position {
+			t.Errorf("at position %d, a copy has %d, %v; want %d", stop, copied, err, position)
+		}
+		if durable, err := r.Durable(); err != nil || durable != position {
+			t.Errorf("at position %d, %d is durable, %v; want %d", stop, durable, err, position)
 		}
 	}
 }

@@ -367,3 +367,41 @@ func TestFlushOnceTheDiskWasFull(t *testing.T) {
 		}
 	})
 }
+
+// On a full disk Close does not wait for what would tidy up an idle store.
+func TestCloseOfAnIdleStoreOnAFullDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newSmallFS(64 << 20)
+		s := open(t, "data", withoutLog(t, f))
+		b := new(mutation.Batch)
+		for i := range 300 {
+			b.Delete(fmt.Append(nil, "gone ", i))
+		}
+		if err := s.Apply(true, b); err != nil {
+			t.Fatal(err)
+		}
+		f.others(f.total - buffer)
+		put(t, s, "a", "1")
+		if err := s.Checkpoint("checkpoint"); !errors.Is(err, syscall.ENOSPC) {
+			t.Errorf("Checkpoint: %v", err)
+		}
+		for i := range 900 { // a further flush would wait for the one that the disk refuses
+			put(t, s, fmt.Sprint("filler ", i), strings.Repeat("x", 1024))
+		}
+		pass(15 * time.Second)
+		f.others(f.total)
+		end := make(chan error, 1)
+		go func() { end <- s.Close() }()
+		pass(time.Second)
+		select {
+		case err := <-end:
+			if !errors.Is(err, syscall.ENOSPC) {
+				t.Errorf("Close: %v", err)
+			}
+		default:
+			t.Error("Close does not end")
+			f.others(0)
+			<-end
+		}
+	})
+}

@@ -94,6 +94,9 @@ func (s *Store) compactL0() (through bool, err error) {
 		if r.writes.Load()-r.seen > quietWrites {
 			return false, nil
 		}
+		if full, _ := s.flushes.state(); full {
+			return false, nil // a flush behind one that is refused may wait for space, and Close for it
+		}
 		done, err := s.flushSublevel()
 		if err != nil {
 			return false, err

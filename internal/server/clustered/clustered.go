@@ -358,7 +358,7 @@ func (p *part) follow(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	var held atomic.Bool // the server is not stopped, and still reads the store; the process ends
+	var held atomic.Bool // the store is still read, or does not take a write; the process ends
 	defer func() {
 		if !held.Load() {
 			_ = st.Close() // the log has what it lacks, such as what a full disk does not take
@@ -390,8 +390,17 @@ func (p *part) follow(ctx context.Context) (err error) {
 	go func() { over <- replica.Run(running) }()
 	end := sync.OnceFunc(func() {
 		cancel()
-		if reason := <-over; reason != nil {
-			p.log.Debug("the log was not followed to the end", "reason", reason)
+		late, stop := clock.After(clock.System, stopTime)
+		defer stop()
+		select {
+		case reason := <-over:
+			if reason != nil {
+				p.log.Debug("the log was not followed to the end", "reason", reason)
+			}
+		case <-late:
+			// Such as a write that waits for space on a full disk. The log has it.
+			held.Store(true)
+			p.log.Warn("the store is not closed: a write does not end")
 		}
 	})
 	for err == nil {
@@ -411,7 +420,9 @@ func (p *part) follow(ctx context.Context) (err error) {
 				in.owner.StepDown(errEnds)
 				err = p.disown(in.owner.Owner, errEnds)
 			}
-			held.Store(in != nil && !in.owner.closed.Load())
+			if in != nil && !in.owner.closed.Load() {
+				held.Store(true)
+			}
 			return err
 		case err = <-over:
 		}

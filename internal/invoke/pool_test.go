@@ -202,7 +202,6 @@ func TestEnvironmentsAreReused(t *testing.T) {
 	})
 }
 
-// Whoever waits for a start takes what becomes free before.
 // A function or version that is deleted leaves no environment, nor does what it is running.
 func TestDeletedFunctionsHaveNoEnvironments(t *testing.T) {
 	inBubble(t, Options{Idle: time.Hour}, func(t *testing.T, l *lab) {
@@ -239,6 +238,7 @@ func TestDeletedFunctionsHaveNoEnvironments(t *testing.T) {
 	})
 }
 
+// Whoever waits for a start takes what becomes free before.
 func TestAWaiterTakesWhatIsFree(t *testing.T) {
 	inBubble(t, Options{}, func(t *testing.T, l *lab) {
 		f := target("f")

@@ -27,7 +27,7 @@ type groupKey struct {
 type group struct {
 	key     groupKey
 	target  function.Target // of the latest invocation
-	retired bool            // there is a later build
+	retired bool            // there is a later build, or it was deleted
 	idle    []*slot         // most recently used last
 	waiters []*waiter       // in FIFO order
 	size    int             // environments

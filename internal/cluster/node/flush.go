@@ -11,6 +11,9 @@ const (
 	// flushLook is the time between two looks at what the local store has on disk.
 	flushLook = 5 * time.Second
 
+	// flushWait is the time from a flush to another look: most flushes end within it.
+	flushWait = 500 * time.Millisecond
+
 	// The store is flushed once flushBytes of records are not on disk, or a commit is not after
 	// flushTime: a node that was killed reads that much of the log again, and the log is kept for
 	// it. Where the log is to be small, flushShare of its limit may be missing. A table for each
@@ -55,20 +58,13 @@ func (n *Node) noteApplied(position uint64, size int, commit bool) {
 	}
 }
 
-// flush looks at what the local store has on disk, and has it flushed if that is worth it. The next
-// look finds what came of it.
+// flush looks at what the local store has on disk, and has it flushed if that is worth it, which a
+// second look finds done, or else the next one.
 func (n *Node) flush(ctx context.Context) {
-	err := n.replica.Damage()
-	var durable uint64
-	if err == nil {
-		durable, err = n.replica.Durable()
-	}
-	if err == nil {
-		n.mu.Lock()
-		worth := n.flushing.looked(durable, n.options.LogLimit, clock.System.Now())
-		n.mu.Unlock()
-		if worth {
-			err = n.replica.Flush()
+	worth, err := n.look()
+	if err == nil && worth {
+		if err = n.replica.Flush(); err == nil && n.pause(ctx, flushWait) {
+			_, err = n.look()
 		}
 	}
 	if err != nil {
@@ -76,4 +72,18 @@ func (n *Node) flush(ctx context.Context) {
 		return
 	}
 	n.measure(ctx)
+}
+
+// look notes what the local store has on disk, and says whether a flush is worth its table.
+func (n *Node) look() (worth bool, err error) {
+	if err := n.replica.Damage(); err != nil {
+		return false, err
+	}
+	durable, err := n.replica.Durable()
+	if err != nil {
+		return false, err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.flushing.looked(durable, n.options.LogLimit, clock.System.Now()), nil
 }

@@ -64,28 +64,31 @@ func (p *Pool) group(t *function.Target) *group {
 	g = &group{key: key, target: *t}
 	p.groups[key] = g
 	if before := p.current[key.versionKey]; before != nil {
-		before.retired = true
-		for len(before.idle) > 0 {
-			p.end(before.idle[len(before.idle)-1])
-		}
+		p.retire(before)
 	}
 	p.current[key.versionKey] = g
 	return g
 }
 
-// Retire ends the environments of a function that was deleted, or of one of its versions: idle
-// ones now, as what they have in the background would go on, and others when they are released.
+// Retire ends the environments of a function that was deleted, or of one of its versions: what they
+// have in the background would go on.
 func (p *Pool) Retire(fn arn.ARN, version string) {
 	p.Guard.Lock(&p.mu)
 	defer p.Guard.Unlock(&p.mu)
+	name := fn.String()
 	for key, g := range p.groups {
-		if key.function != fn.String() || version != "" && key.version != version {
-			continue
+		if key.function == name && (version == "" || key.version == version) {
+			p.retire(g)
 		}
-		g.retired = true
-		for len(g.idle) > 0 {
-			p.end(g.idle[len(g.idle)-1])
-		}
+	}
+}
+
+// retire ends the idle environments of a group now, and the others when they are released. The
+// pool is locked.
+func (p *Pool) retire(g *group) {
+	g.retired = true
+	for len(g.idle) > 0 {
+		p.end(g.idle[len(g.idle)-1])
 	}
 }
 

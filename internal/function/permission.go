@@ -2,7 +2,6 @@ package function
 
 import (
 	"encoding/json"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -41,14 +40,12 @@ func NewPermission(sid, who, action, resource string, c Conditions) Permission {
 	return p
 }
 
-var account = regexp.MustCompile(`^[0-9]{12}$`)
-
 // Principal is the statement's Principal element.
 func Principal(who string) json.RawMessage {
 	switch {
 	case who == "*":
 		return marshal(who)
-	case account.MatchString(who):
+	case arn.IsAccount(who):
 		return marshal(map[string]string{"AWS": arn.Root(who).String()})
 	case strings.Contains(who, ".") && !strings.HasPrefix(who, "arn:"):
 		return marshal(map[string]string{"Service": who})

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/caller"
 )
 
@@ -47,7 +48,6 @@ type principals struct {
 }
 
 var (
-	accountID = regexp.MustCompile(`^[0-9]{12}$`)
 	// identity is a user, role or session; the account's root is handled before.
 	identity = regexp.MustCompile(`^arn:[a-z-]+:(iam|sts)::[0-9]{12}:(user|role|group|assumed-role|federated-user)/[^*?]+$`)
 	root     = regexp.MustCompile(`^arn:[a-z-]+:iam::([0-9]{12}):root$`)
@@ -110,7 +110,7 @@ func (p *principals) addAWS(name string) error {
 	switch {
 	case name == "*":
 		p.all = true
-	case accountID.MatchString(name):
+	case arn.IsAccount(name):
 		p.accounts = append(p.accounts, name)
 	case identity.MatchString(name):
 		p.arns = append(p.arns, name)

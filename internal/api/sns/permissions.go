@@ -2,14 +2,12 @@ package sns
 
 import (
 	"context"
-	"regexp"
 	"slices"
 
 	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/shard"
 )
-
-var accountID = regexp.MustCompile(`^[0-9]{12}$`)
 
 // addPermission answers AddPermission.
 func (s *Service) addPermission(ctx context.Context, call *api.Call, in *AddPermissionInput) (*AddPermissionOutput, error) {
@@ -22,7 +20,7 @@ func (s *Service) addPermission(ctx context.Context, call *api.Call, in *AddPerm
 		return nil, invalid("AWSAccountId")
 	case len(in.ActionName) == 0:
 		return nil, invalid("ActionName")
-	case slices.ContainsFunc(in.AWSAccountId, func(id string) bool { return !accountID.MatchString(id) }):
+	case slices.ContainsFunc(in.AWSAccountId, func(id string) bool { return !arn.IsAccount(id) }):
 		return nil, errNobody
 	}
 	p := shard.Permission{Label: in.Label, Accounts: in.AWSAccountId, Actions: in.ActionName}

@@ -28,6 +28,11 @@ func Needs[In any](f func(call *Call, in *In) ([]authorize.Need, error)) Access 
 // Free requires no permission: every authenticated caller may use the operation.
 func Free(context.Context, *Call, any) ([]authorize.Need, error) { return nil, nil }
 
+// Anywhere requires an action on no particular resource.
+func Anywhere(action string) Access {
+	return func(context.Context, *Call, any) ([]authorize.Need, error) { return Any(action), nil }
+}
+
 // Inside is the Access of an operation that checks these actions itself, because only it can
 // find the resource.
 func Inside(actions ...string) Access {

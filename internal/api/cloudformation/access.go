@@ -1,7 +1,6 @@
 package cloudformation
 
 import (
-	"context"
 	"maps"
 	"strings"
 
@@ -46,7 +45,7 @@ var access = map[string]api.Access{
 		}
 		return of(call, "DescribeStacks", *in.StackName), nil
 	}),
-	"ListStacks":            anywhere("ListStacks"),
+	"ListStacks":            api.Anywhere("cloudformation:ListStacks"),
 	"DescribeStackEvents":   on("DescribeStackEvents", func(in *DescribeStackEventsInput) string { return in.StackName }),
 	"DescribeStackResource": on("DescribeStackResource", func(in *DescribeStackResourceInput) string { return in.StackName }),
 	"ListStackResources":    on("ListStackResources", func(in *ListStackResourcesInput) string { return in.StackName }),
@@ -59,10 +58,10 @@ var access = map[string]api.Access{
 	"ValidateTemplate": api.Needs(func(call *api.Call, in *ValidateTemplateInput) ([]authorize.Need, error) {
 		return reading(call, api.Any("cloudformation:ValidateTemplate"), in.TemplateURL), nil
 	}),
-	"ListExports":                       anywhere("ListExports"),
-	"ListImports":                       anywhere("ListImports"),
+	"ListExports":                       api.Anywhere("cloudformation:ListExports"),
+	"ListImports":                       api.Anywhere("cloudformation:ListImports"),
 	"DetectStackDrift":                  on("DetectStackDrift", func(in *DetectStackDriftInput) string { return in.StackName }),
-	"DescribeStackDriftDetectionStatus": anywhere("DescribeStackDriftDetectionStatus"),
+	"DescribeStackDriftDetectionStatus": api.Anywhere("cloudformation:DescribeStackDriftDetectionStatus"),
 	"DetectStackResourceDrift":          on("DetectStackResourceDrift", func(in *DetectStackResourceDriftInput) string { return in.StackName }),
 	"DescribeStackResourceDrifts":       on("DescribeStackResourceDrifts", func(in *DescribeStackResourceDriftsInput) string { return in.StackName }),
 	"CreateChangeSet": api.Needs(func(call *api.Call, in *CreateChangeSetInput) ([]authorize.Need, error) {
@@ -70,12 +69,6 @@ var access = map[string]api.Access{
 		return reading(call, by(needs, in.TemplateURL), in.TemplateURL), nil
 	}),
 	"ListChangeSets": on("ListChangeSets", func(in *ListChangeSetsInput) string { return in.StackName }),
-}
-
-func anywhere(action string) api.Access {
-	return func(context.Context, *api.Call, any) ([]authorize.Need, error) {
-		return api.Any("cloudformation:" + action), nil
-	}
 }
 
 // on requires an action on a stack.

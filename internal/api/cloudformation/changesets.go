@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/api/check"
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/shard/stacks"
 	"godwit.dev/godwit/internal/stack"
@@ -200,8 +201,8 @@ func (s *Service) plan(ctx context.Context, call *api.Call, in *CreateChangeSetI
 	if in.ChangeSetType != nil {
 		kind = *in.ChangeSetType
 	}
-	if !slices.Contains([]string{"CREATE", "UPDATE"}, kind) {
-		return nil, invalid("1 validation error detected: Value '%s' at 'changeSetType' failed to satisfy constraint: Member must satisfy enum value set: [CREATE, UPDATE]", kind)
+	if kinds := []string{"CREATE", "UPDATE"}; !slices.Contains(kinds, kind) {
+		return nil, invalid("1 validation error detected: Value '%s' at 'changeSetType' failed to satisfy constraint: %s", kind, check.Enum(kinds...))
 	}
 	if err := unserved(in.RollbackConfiguration, in.ResourceTypes); err != nil {
 		return nil, err

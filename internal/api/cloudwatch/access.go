@@ -13,13 +13,13 @@ import (
 // condition keys for CloudWatch, in the service authorization reference.
 var access = map[string]api.Access{
 	"PutMetricData":       api.Needs(putting),
-	"GetMetricData":       anything("GetMetricData"),
-	"GetMetricStatistics": anything("GetMetricStatistics"),
-	"ListMetrics":         anything("ListMetrics"),
+	"GetMetricData":       api.Anywhere("cloudwatch:GetMetricData"),
+	"GetMetricStatistics": api.Anywhere("cloudwatch:GetMetricStatistics"),
+	"ListMetrics":         api.Anywhere("cloudwatch:ListMetrics"),
 
 	"PutMetricAlarm":          api.Needs(alarming),
 	"DescribeAlarms":          everyAlarm("DescribeAlarms"),
-	"DescribeAlarmsForMetric": anything("DescribeAlarmsForMetric"),
+	"DescribeAlarmsForMetric": api.Anywhere("cloudwatch:DescribeAlarmsForMetric"),
 	"DescribeAlarmHistory": api.Needs(func(call *api.Call, in *DescribeAlarmHistoryInput) ([]authorize.Need, error) {
 		name := "*"
 		if in.AlarmName != nil {
@@ -57,13 +57,6 @@ var access = map[string]api.Access{
 	"PutDashboard": api.Needs(func(call *api.Call, in *PutDashboardInput) ([]authorize.Need, error) {
 		return api.One("cloudwatch:PutDashboard", arn.ARN{Service: "cloudwatch", Account: call.Account, Resource: "dashboard/" + api.Deref(in.DashboardName)}), nil
 	}),
-}
-
-// anything requires an action on no particular resource.
-func anything(action string) api.Access {
-	return func(context.Context, *api.Call, any) ([]authorize.Need, error) {
-		return api.Any("cloudwatch:" + action), nil
-	}
 }
 
 // everyAlarm requires an action on all alarms.

@@ -1,7 +1,6 @@
 package firehose
 
 import (
-	"context"
 	"maps"
 	"slices"
 
@@ -14,11 +13,9 @@ import (
 // access has the permissions that each operation requires. Source: actions, resources and
 // condition keys for Firehose, in the service authorization reference.
 var access = map[string]api.Access{
-	"CreateDeliveryStream":   api.Needs(creating),
-	"DescribeDeliveryStream": on("DescribeDeliveryStream", func(in *DescribeDeliveryStreamInput) string { return in.DeliveryStreamName }),
-	"ListDeliveryStreams": func(context.Context, *api.Call, any) ([]authorize.Need, error) {
-		return api.Any("firehose:ListDeliveryStreams"), nil
-	},
+	"CreateDeliveryStream":      api.Needs(creating),
+	"DescribeDeliveryStream":    on("DescribeDeliveryStream", func(in *DescribeDeliveryStreamInput) string { return in.DeliveryStreamName }),
+	"ListDeliveryStreams":       api.Anywhere("firehose:ListDeliveryStreams"),
 	"DeleteDeliveryStream":      on("DeleteDeliveryStream", func(in *DeleteDeliveryStreamInput) string { return in.DeliveryStreamName }),
 	"UpdateDestination":         api.Needs(updating),
 	"TagDeliveryStream":         api.Needs(tagging),

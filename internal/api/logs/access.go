@@ -35,9 +35,9 @@ var access = map[string]api.Access{
 	"GetLogEvents":       api.Needs(getting),
 	"FilterLogEvents":    onIdentified("FilterLogEvents", func(in *FilterLogEventsInput) (_, _ *string) { return in.LogGroupName, in.LogGroupIdentifier }),
 
-	"DescribeDestinations":     anything("DescribeDestinations"),
-	"DescribeResourcePolicies": anything("DescribeResourcePolicies"),
-	"DescribeQueries":          anything("DescribeQueries"),
+	"DescribeDestinations":     api.Anywhere("logs:DescribeDestinations"),
+	"DescribeResourcePolicies": api.Anywhere("logs:DescribeResourcePolicies"),
+	"DescribeQueries":          api.Anywhere("logs:DescribeQueries"),
 	"DescribeSubscriptionFilters": api.Needs(func(call *api.Call, in *DescribeFiltersInput) ([]authorize.Need, error) {
 		return onFilters(call, "DescribeSubscriptionFilters", in)
 	}),
@@ -54,19 +54,14 @@ var access = map[string]api.Access{
 		g, err := group(call, in.LogGroupName)
 		return inGroup("DeleteMetricFilter", g, ""), err
 	}),
-	"DeleteResourcePolicy":      anything("DeleteResourcePolicy"),
+	"DeleteResourcePolicy":      api.Anywhere("logs:DeleteResourcePolicy"),
 	"StartQuery":                api.Needs(querying),
 	"CreateExportTask":          onGroup("CreateExportTask", func(in *CreateExportTaskInput) string { return in.LogGroupName }),
-	"CancelExportTask":          anything("CancelExportTask"),
+	"CancelExportTask":          api.Anywhere("logs:CancelExportTask"),
 	"GetDeliveryDestination":    onDelivery("GetDeliveryDestination", "delivery-destination:", func(in *NameInput) string { return in.Name }),
 	"DeleteDeliveryDestination": onDelivery("DeleteDeliveryDestination", "delivery-destination:", func(in *NameInput) string { return in.Name }),
 	"GetDeliverySource":         onDelivery("GetDeliverySource", "delivery-source:", func(in *NameInput) string { return in.Name }),
 	"PutDeliverySource":         onDelivery("PutDeliverySource", "delivery-source:", func(in *PutDeliverySourceInput) string { return in.Name }),
-}
-
-// anything requires an action on no particular group.
-func anything(action string) api.Access {
-	return func(context.Context, *api.Call, any) ([]authorize.Need, error) { return api.Any("logs:" + action), nil }
 }
 
 // everyGroup requires an action on all groups.

@@ -202,7 +202,7 @@ func publishing(call *api.Call, in *PublishInput) ([]authorize.Need, error) {
 		return api.One("sns:Publish", endpoint), err
 	}
 	if in.PhoneNumber != nil {
-		return anyResource("Publish"), nil
+		return api.Any("sns:Publish"), nil
 	}
 	return onTopic(call, "Publish", member, value, true)
 }

@@ -435,15 +435,10 @@ var textAccess = func() map[string]api.Access {
 		"CreateSMSSandboxPhoneNumber", "VerifySMSSandboxPhoneNumber", "DeleteSMSSandboxPhoneNumber", "ListSMSSandboxPhoneNumbers",
 		"GetSMSSandboxAccountStatus", "ListOriginationNumbers",
 	} {
-		all[action] = func(context.Context, *api.Call, any) ([]authorize.Need, error) { return anyResource(action), nil }
+		all[action] = api.Anywhere("sns:" + action)
 	}
 	all["SetSMSAttributes"] = api.Needs(func(_ *api.Call, in *SetSMSAttributesInput) ([]authorize.Need, error) {
-		return append(anyResource("SetSMSAttributes"), passing(sms.StatusRole, in.Attributes[sms.StatusRole])...), nil
+		return append(api.Any("sns:SetSMSAttributes"), passing(sms.StatusRole, in.Attributes[sms.StatusRole])...), nil
 	})
 	return all
 }()
-
-// anyResource requires an action on no particular resource.
-func anyResource(action string) []authorize.Need {
-	return []authorize.Need{{Action: "sns:" + action, Resource: "*"}}
-}

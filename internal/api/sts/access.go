@@ -2,7 +2,6 @@ package sts
 
 import (
 	"cmp"
-	"context"
 
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/api/check"
@@ -28,9 +27,7 @@ var access = map[string]api.Access{
 		tagging.Action = "sts:TagSession"
 		return []authorize.Need{n, tagging}, nil
 	}),
-	"GetAccessKeyInfo": func(context.Context, *api.Call, any) ([]authorize.Need, error) {
-		return api.Any("sts:GetAccessKeyInfo"), nil
-	},
+	"GetAccessKeyInfo": api.Anywhere("sts:GetAccessKeyInfo"),
 }
 
 // assuming also needs the permissions to pass on what a session inherits from the caller's:

@@ -2,7 +2,6 @@
 package access
 
 import (
-	"context"
 	"maps"
 	"slices"
 
@@ -24,7 +23,7 @@ var access = map[string]api.Access{
 	"CreateFunction":           api.Needs(creating),
 	"GetFunction":              onQualified("GetFunction", func(in *lambda.FunctionInput) (string, *string) { return in.FunctionName, in.Qualifier }),
 	"GetFunctionConfiguration": onQualified("GetFunctionConfiguration", func(in *lambda.FunctionInput) (string, *string) { return in.FunctionName, in.Qualifier }),
-	"ListFunctions":            all("ListFunctions"),
+	"ListFunctions":            api.Anywhere("lambda:ListFunctions"),
 	"UpdateFunctionCode": api.Needs(func(call *api.Call, in *lambda.UpdateFunctionCodeInput) ([]authorize.Need, error) {
 		needs, err := onNamed(call, "UpdateFunctionCode", in.FunctionName, nil)
 		return readsCode(call, needs, in.S3Bucket, in.S3Key), err
@@ -46,7 +45,7 @@ var access = map[string]api.Access{
 	"GetFunctionConcurrency":       onFunction("GetFunctionConcurrency", func(in *lambda.NameInput) string { return in.FunctionName }),
 	"DeleteFunctionConcurrency":    onFunction("DeleteFunctionConcurrency", func(in *lambda.NameInput) string { return in.FunctionName }),
 	"GetFunctionCodeSigningConfig": onFunction("GetFunctionCodeSigningConfig", func(in *lambda.NameInput) string { return in.FunctionName }),
-	"GetAccountSettings":           all("GetAccountSettings"),
+	"GetAccountSettings":           api.Anywhere("lambda:GetAccountSettings"),
 
 	"PutFunctionEventInvokeConfig":    onQualified("PutFunctionEventInvokeConfig", eventInvoke),
 	"UpdateFunctionEventInvokeConfig": onQualified("UpdateFunctionEventInvokeConfig", eventInvoke),
@@ -56,7 +55,7 @@ var access = map[string]api.Access{
 
 	"CreateEventSourceMapping": api.Needs(mappingTo),
 	"GetEventSourceMapping":    onMapping("GetEventSourceMapping", func(in *mappings.MappingInput) string { return in.UUID }),
-	"ListEventSourceMappings":  all("ListEventSourceMappings"),
+	"ListEventSourceMappings":  api.Anywhere("lambda:ListEventSourceMappings"),
 	"UpdateEventSourceMapping": api.Needs(remapping),
 	"DeleteEventSourceMapping": onMapping("DeleteEventSourceMapping", func(in *mappings.MappingInput) string { return in.UUID }),
 
@@ -65,13 +64,6 @@ var access = map[string]api.Access{
 	"ListTags": api.Needs(func(_ *api.Call, in *lambda.ListTagsInput) ([]authorize.Need, error) {
 		return onTagged("ListTags", in.Resource), nil
 	}),
-}
-
-// all requires an action on no particular function.
-func all(action string) api.Access {
-	return func(context.Context, *api.Call, any) ([]authorize.Need, error) {
-		return api.Any("lambda:" + action), nil
-	}
 }
 
 // onFunction requires an action on a function.

@@ -1,11 +1,19 @@
 package process_test
 
 import (
+	"context"
 	"encoding/json"
 	"maps"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"godwit.dev/godwit/internal/function"
 	"godwit.dev/godwit/internal/invoke"
@@ -174,6 +182,37 @@ exports.handler = (event, context, callback) => kinds[event](event, context, cal
 	l.managed(t, "nodejs20.x", "index.handler", map[string]string{"index.mjs": `
 Promise.reject(new RangeError("early")); await new Promise((r) => setTimeout(r, 1000)); export const handler = async () => 1;`})(`1`, "Unhandled",
 		`{"errorMessage":"RangeError: early","errorType":"Runtime.UnhandledPromiseRejection"}`)
+}
+
+// An error that nothing catches while a process of Node.js waits for its first invocation ends it at
+// once: nobody is to be told.
+func TestNodeEndsWhileIdle(t *testing.T) {
+	programs.Allow(t)
+	if err := process.Installed(t.Context(), "nodejs20.x"); err != nil {
+		programs.Skip(t, err.Error())
+	}
+	told := make(chan string, 8)
+	api := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		told <- r.Method + " " + path.Base(r.URL.Path)
+		<-r.Context().Done() // there is no invocation
+	}))
+	defer api.Close()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "index.js"), []byte(`setTimeout(() => { throw new Error("later") }, 100); exports.handler = async () => 1;`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "node", "runtime/bootstrap.mjs")
+	cmd.Env = append(os.Environ(), "AWS_LAMBDA_RUNTIME_API="+strings.TrimPrefix(api.URL, "http://"), "LAMBDA_TASK_ROOT="+dir, "_HANDLER=index.handler")
+	out, _ := cmd.CombinedOutput()
+	var all []string
+	for range len(told) {
+		all = append(all, <-told)
+	}
+	if code := cmd.ProcessState.ExitCode(); code != 129 || !slices.Equal(all, []string{"GET next"}) || !strings.Contains(string(out), "later") {
+		t.Errorf("it ended with %d, after %q:\n%s", code, all, out)
+	}
 }
 
 // What a handler of Node.js writes to a stream is gathered for the caller.

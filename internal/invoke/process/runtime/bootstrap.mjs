@@ -342,6 +342,7 @@ try {
   await fail("init/error", err, "Uncaught Exception");
   process.exit(1);
 }
+under = null;
 
 for (;;) {
   const next = await call("GET", "invocation/next");
@@ -365,7 +366,8 @@ for (;;) {
   under = answer + "error";
   try {
     const invoke = handler[streaming] === "response" ? runStreaming : run;
-    const result = await invoke(handler, JSON.parse(next.body), context).finally(() => (under = null));
+    const result = await invoke(handler, JSON.parse(next.body), context);
+    under = null;
     let body = result;
     try {
       if (invoke === run) body = JSON.stringify(result === undefined ? null : result);
@@ -375,6 +377,7 @@ for (;;) {
     }
     await call("POST", answer + "response", body, { "Content-Type": "application/json" });
   } catch (err) {
+    under = null;
     await fail(answer + "error", err, "Invoke Error");
   }
 }

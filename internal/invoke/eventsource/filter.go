@@ -17,7 +17,7 @@ type Filter struct {
 var errPattern = errors.New("a filter pattern is a JSON object with lists of rules")
 
 // CompileFilter compiles a pattern. It is an EventBridge pattern, with the rules of SNS
-// filter policies and without their bounds, for a message as {"body": …}.
+// filter policies and without their bounds of keys and combinations, for a message as {"body": …}.
 func CompileFilter(pattern string) (*Filter, error) {
 	p, err := filter.CompilePattern(pattern)
 	if err != nil {

@@ -69,3 +69,15 @@ func TestChoiceIsSmall(t *testing.T) {
 		}
 	}
 }
+
+// The rules of an event pattern, of which there may be more than a filter policy may have, are
+// asked in one, too.
+func TestChoiceOfPatterns(t *testing.T) {
+	p, err := CompilePattern(`{"a":["` + strings.Repeat(`x","`, MaxCombinations) + `y"]}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.written.fields[0].choice == nil {
+		t.Error("each value is compared with each rule")
+	}
+}

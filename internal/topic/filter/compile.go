@@ -12,11 +12,9 @@ import (
 func Compile(policy string, scope Scope) (*Policy, error) { return Prepare(policy).Policy(scope) }
 
 // CompilePattern compiles an event pattern for bodies: a policy without SNS's bounds on its keys and
-// combinations. Matching costs as much as the pattern is long, which the caller bounds.
+// combinations.
 func CompilePattern(pattern string) (*Policy, error) {
-	d := &Draft{policy: Policy{source: strings.Clone(pattern)}, unbounded: true}
-	d.err = d.compile()
-	return d.Policy(MessageBody)
+	return prepare(pattern, false).Policy(MessageBody)
 }
 
 // Draft is a policy, or its error, that was compiled before its scope was known.
@@ -24,15 +22,16 @@ type Draft struct {
 	policy Policy
 	err    error
 	work   int // see document
-
-	unbounded bool // without MaxKeys and MaxCombinations
 }
 
 // Prepare is Compile for a scope that is not known yet, so that the expensive part is done
 // before the lock is taken under which the scope is known.
-func Prepare(policy string) *Draft {
+func Prepare(policy string) *Draft { return prepare(policy, true) }
+
+// prepare is Prepare; bounded applies MaxKeys and MaxCombinations.
+func prepare(policy string, bounded bool) *Draft {
 	d := &Draft{policy: Policy{source: strings.Clone(policy)}}
-	d.err = d.compile()
+	d.err = d.compile(bounded)
 	return d
 }
 
@@ -57,7 +56,7 @@ func (p *Policy) In(scope Scope) (*Policy, error) {
 	return &in, nil
 }
 
-func (d *Draft) compile() error {
+func (d *Draft) compile(bounded bool) error {
 	p := &d.policy
 	if len(p.source) > MaxSize {
 		return ErrTooLong.With(len(p.source), MaxSize)
@@ -68,15 +67,15 @@ func (d *Draft) compile() error {
 	}
 	defer func() { d.work = doc.work }()
 	top := doc.members(0)
-	if len(top) > MaxKeys && !d.unbounded {
+	if bounded && len(top) > MaxKeys {
 		return ErrTooManyKeys.With(MaxKeys)
 	}
-	c := compiler{document: doc}
+	c := compiler{document: doc, bounded: bounded}
 	root, combinations, err := c.object(0, top, 1)
 	if err != nil {
 		return err
 	}
-	if combinations > MaxCombinations && !d.unbounded {
+	if bounded && combinations > MaxCombinations {
 		return ErrTooComplex
 	}
 	p.written, p.bodies, p.nested = root, inBodies(&root), c.nests
@@ -89,7 +88,8 @@ func (d *Draft) compile() error {
 // MaxCombinations means that or more.
 type compiler struct {
 	*document
-	nests bool // a key has an object
+	bounded bool // it is refused beyond MaxCombinations
+	nests   bool // a key has an object
 }
 
 func (c *compiler) object(at at, all []member, depth int) (o object, combinations int, err error) {
@@ -117,7 +117,7 @@ func (c *compiler) object(at at, all []member, depth int) (o object, combination
 				break
 			}
 			n = len(list) * depth
-			if f.rules, err = c.rules(m.value, list); len(list) > fewRules && n <= MaxCombinations {
+			if f.rules, err = c.rules(m.value, list); len(list) > fewRules && (!c.bounded || n <= MaxCombinations) {
 				f.choice = choose(f.rules)
 			}
 		default:

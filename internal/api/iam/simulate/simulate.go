@@ -131,7 +131,11 @@ type simulation struct {
 	who                          caller.Caller
 	owner                        string
 	context                      entries
-	missing                      []string // keys of the policies that context does not have
+
+	all       []simulated // identity, boundary and resource
+	missing   []string    // keys of the policies that context does not have
+	documents int         // bytes of all policies
+	values    int         // bytes of what context has
 }
 
 // entries are the condition keys of a simulated request; names are in lower case.
@@ -288,7 +292,16 @@ func (sim *simulation) run(ctx context.Context, call *api.Call, in *SimulateCust
 			return nil, fault.New(fault.InvalidInput, "Invalid Action Name: "+action)
 		}
 	}
-	sim.missing = missingOf(slices.Concat(sim.identity, sim.boundary, sim.resource), sim.context)
+	sim.all = slices.Concat(sim.identity, sim.boundary, sim.resource)
+	sim.missing = missingOf(sim.all, sim.context)
+	for _, p := range sim.all {
+		sim.documents += len(p.document)
+	}
+	for _, values := range sim.context {
+		for _, value := range values {
+			sim.values += len(value)
+		}
+	}
 	return sim.page(ctx, in, resources)
 }
 
@@ -298,38 +311,30 @@ const mostWork = 64 << 20
 
 // work is what the evaluation of a resource costs.
 func (sim *simulation) work(resource string) int {
-	documents, compared := 0, len(resource)
-	for _, p := range slices.Concat(sim.identity, sim.boundary, sim.resource) {
-		documents += len(p.document)
-	}
-	for _, values := range sim.context {
-		for _, value := range values {
-			compared += len(value)
-		}
-	}
-	return documents * (1 + compared/64)
+	return sim.documents * (1 + (sim.values+len(resource))/64)
 }
 
 // page evaluates the pairs of an action and a resource that a page has. Like AWS it may end before
 // there are as many as were asked for.
 func (sim *simulation) page(ctx context.Context, in *SimulateCustomPolicyInput, resources []string) (*SimulationOutput, error) {
-	const list, widest = "evaluations", 1 << 30
+	const list = "evaluations"
 	after, ok := api.ReadToken(list, in.Marker)
-	next := 0
+	next, pairs := 0, len(in.ActionNames)*len(resources)
 	if after != "" {
-		last, err := strconv.Atoi(after)
-		next, ok = last-widest+1, ok && err == nil && last >= widest
+		var err error
+		next, err = strconv.Atoi(after)
+		ok = ok && err == nil && 0 < next && next < pairs
 	}
 	if !ok {
 		return nil, check.Invalid("Invalid Marker.")
 	}
 	out := &SimulationOutput{EvaluationResults: []EvaluationResult{}}
 	left, limit := mostWork, check.Limit(in.MaxItems)
-	for ; next < len(in.ActionNames)*len(resources); next++ {
+	for ; next < pairs; next++ {
 		resource := resources[next%len(resources)]
 		cost := sim.work(resource)
 		if n := len(out.EvaluationResults); n == limit || n > 0 && left < cost {
-			out.IsTruncated, out.Marker = true, api.NextToken(list, strconv.Itoa(widest+next-1))
+			out.IsTruncated, out.Marker = true, api.NextToken(list, strconv.Itoa(next))
 			break
 		}
 		if err := ctx.Err(); err != nil {
@@ -375,7 +380,7 @@ func (sim *simulation) evaluate(action, resource string) EvaluationResult {
 	}
 	result := policy.Decide(request, &decided)
 	out.EvalDecision = result.Decision.String()
-	for _, p := range slices.Concat(sim.identity, sim.boundary, sim.resource) {
+	for _, p := range sim.all {
 		p.policy.Matches(request, func(st *policy.Statement) {
 			if st.Deny == (result.Decision == policy.ExplicitDeny) && result.Decision != policy.ImplicitDeny {
 				out.MatchedStatements = append(out.MatchedStatements, MatchedStatement{p.id, p.kind, p.position(st.Start), p.position(st.End)})

@@ -16,7 +16,7 @@ import (
 type Request struct {
 	By    *caller.Caller
 	Token string
-	// Input is what the stack's new design is of; a deletion ignores it.
+	// Input is what the stack's new design is of; a deletion takes only its Role.
 	Input  Input
 	Design *Design
 	// Seen is the phase of the stack that the design was made for; 0: of any.

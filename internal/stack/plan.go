@@ -74,8 +74,8 @@ func (p *planning) Import(name string) (any, error) {
 	return unknown, nil
 }
 
-// Plan lists the changes of an update to a design, with tags; outputs says that outputs would
-// change as well. It has no effect.
+// Plan lists the changes of an update to a design of which no resource is Retyped, with tags; outputs
+// says that outputs would change as well. It has no effect.
 func (m *Machine) Plan(d *Design, tags []Tag) (changes []Change, outputs bool) {
 	p := &planning{Machine: m, moved: map[string]bool{}}
 	for _, id := range d.Order {
@@ -112,13 +112,9 @@ func (m *Machine) Retyped(d *Design) (ids []string) {
 	return ids
 }
 
-// compare is the change of an existing resource; nil: there is none.
+// compare is the change of an existing resource of the same type; nil: there is none.
 func (p *planning) compare(d *Design, id string, part Part, r *Resource, tags []Tag) *Change {
 	c := &Change{Action: Modify, Logical: id, Physical: r.Physical, Type: part.Type, Replacement: "False"}
-	if part.Type != r.Type {
-		c.Replacement = "True"
-		return c
-	}
 	t := typed(part.Type)
 	p.asked = map[string]string{}
 	properties, err := d.Properties(id, p)

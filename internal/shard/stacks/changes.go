@@ -98,13 +98,14 @@ func (m *Module) PutChangeSet(ctx context.Context, c *Creation, set *ChangeSet) 
 		if set.Input.Template = e.Input.Template; c.Body != nil {
 			set.Input.Template = m.keep(e, c.Body)
 		}
-		var outputs bool
-		set.Changes, outputs = e.Plan(set.Design, set.Input.Tags)
-		if len(set.Changes) == 0 && !outputs && slices.Equal(set.Input.Tags, e.Input.Tags) {
-			set.Failure = m.sentence(ErrNoChange)
-		}
-		if other := e.Retyped(set.Design); other != nil {
-			set.Changes, set.Failure = nil, m.sentence(ErrRetyped.With(strings.Join(other, ", ")))
+		if refused := e.checkTypes(set.Design); refused != nil {
+			set.Failure = m.sentence(refused)
+		} else {
+			var outputs bool
+			set.Changes, outputs = e.Plan(set.Design, set.Input.Tags)
+			if len(set.Changes) == 0 && !outputs && slices.Equal(set.Input.Tags, e.Input.Tags) {
+				set.Failure = m.sentence(ErrNoChange)
+			}
 		}
 		set.Design = nil
 		m.putSet(e, id, set)
@@ -112,6 +113,14 @@ func (m *Module) PutChangeSet(ctx context.Context, c *Creation, set *ChangeSet) 
 		return nil
 	})
 	return stackID, err
+}
+
+// checkTypes refuses a design that has resources by another type; nil: it has none.
+func (e *entry) checkTypes(d *stack.Design) error {
+	if other := e.Retyped(d); other != nil {
+		return ErrRetyped.With(strings.Join(other, ", "))
+	}
+	return nil
 }
 
 // set finds a change set of a stack, by its name or ARN.

@@ -163,8 +163,8 @@ func (m *Module) Update(ctx context.Context, account, region, name string, body 
 		if req.Seen != 0 && req.Seen != e.Phase {
 			return ErrChanged.With(e.ID)
 		}
-		if other := e.Retyped(req.Design); other != nil {
-			return ErrRetyped.With(strings.Join(other, ", "))
+		if err := e.checkTypes(req.Design); err != nil {
+			return err
 		}
 		changes, outputs := e.Plan(req.Design, req.Input.Tags)
 		if len(changes) == 0 && !outputs && slices.Equal(req.Input.Tags, e.Input.Tags) && e.Status != stack.UpdateFailed {

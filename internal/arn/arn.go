@@ -107,6 +107,9 @@ func IsAccount(s string) bool {
 	return true
 }
 
+// IsRole reports whether a names a role of IAM.
+func (a ARN) IsRole() bool { return a.Service == "iam" && strings.HasPrefix(a.Resource, "role/") }
+
 // Root names an account's root user, as which policies name the account.
 func Root(account string) ARN { return ARN{Service: "iam", Account: account, Resource: "root"} }
 

@@ -177,7 +177,7 @@ func check(name arn.ARN, attribute, value string) error {
 		}
 	case attrSuccess, attrFailure:
 		most = 2048
-		if role, err := arn.Parse(value); value != "" && (err != nil || role.Service != "iam" || !strings.HasPrefix(role.Resource, "role/")) {
+		if role, err := arn.Parse(value); value != "" && (err != nil || !role.IsRole()) {
 			return ErrRole.With(attribute, value)
 		}
 	case attrRate:

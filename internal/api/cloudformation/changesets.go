@@ -305,6 +305,12 @@ func (s *Service) executeChangeSet(ctx context.Context, call *api.Call, in *Exec
 	if api.Deref(in.DisableRollback) {
 		onFailure = stack.OnFailureNothing
 	}
+	set, gone := s.Engine.ChangeSet(call.Account, call.Region, api.Deref(in.StackName), in.ChangeSetName)
+	if gone == nil && set.Failure == "" && !set.Executed {
+		if err := s.assumable(ctx, set.Stack, set.Input.Role); err != nil {
+			return nil, err
+		}
+	}
 	err := s.Engine.Execute(ctx, call.Account, call.Region, api.Deref(in.StackName), in.ChangeSetName, &stack.Request{
 		By: call.Caller.WithoutKey(), Token: api.Deref(in.ClientRequestToken), OnFailure: onFailure, Store: s.store(ctx, call),
 		Input: stack.Input{RetainExceptOnCreate: api.Deref(in.RetainExceptOnCreate)},
@@ -313,7 +319,6 @@ func (s *Service) executeChangeSet(ctx context.Context, call *api.Call, in *Exec
 		return nil, err
 	}
 	// Its parameters were good when it was made: the parameter store has changed.
-	set, gone := s.Engine.ChangeSet(call.Account, call.Region, api.Deref(in.StackName), in.ChangeSetName)
 	if gone != nil {
 		return nil, gone
 	}

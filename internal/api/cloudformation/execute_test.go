@@ -66,6 +66,14 @@ func (roled) Parameters(string, string, func(string) bool) func(string) (string,
 
 func (roled) Template(string, string, string) ([]byte, error) { return nil, stacks.ErrNone }
 
+func (roled) ChangeSet(string, string, string, string) (stacks.ChangeSet, error) {
+	return stacks.ChangeSet{Stack: "arn:aws:cloudformation:us-east-1:111122223333:stack/s/1", Input: stack.Input{Role: "arn:aws:iam::111122223333:role/gone"}}, nil
+}
+
+func (roled) Execute(context.Context, string, string, string, string, *stack.Request) error {
+	return nil
+}
+
 func (roled) Create(context.Context, *stacks.Creation) (string, error) { return "created", nil }
 
 // A role in which CloudFormation cannot act is refused before a stack is made, changed or deleted: the
@@ -89,6 +97,7 @@ func TestRoleThatCannotBeAssumed(t *testing.T) {
 		"CreateStack":            &cloudformation.CreateStackInput{StackName: "s", TemplateBody: body, RoleARN: gone},
 		"UpdateStack":            &cloudformation.UpdateStackInput{StackName: "s", TemplateBody: body},
 		"CreateChangeSet":        &cloudformation.CreateChangeSetInput{StackName: "s", ChangeSetName: "c", TemplateBody: body, RoleARN: gone},
+		"ExecuteChangeSet":       &cloudformation.ExecuteChangeSetInput{StackName: new("s"), ChangeSetName: "c"},
 		"DeleteStack":            &cloudformation.DeleteStackInput{StackName: "s"},
 		"RollbackStack":          &cloudformation.RollbackStackInput{StackName: "s"},
 		"ContinueUpdateRollback": &cloudformation.ContinueUpdateRollbackInput{StackName: "s", RoleARN: gone},

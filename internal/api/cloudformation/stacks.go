@@ -64,18 +64,19 @@ func (s *Service) assumable(ctx context.Context, id, role string) error {
 	if nested := ctx.Value(nesting{}) != nil; role == "" || nested {
 		return nil
 	}
-	a, err := arn.Parse(role)
-	if err == nil && (a.Service != "iam" || !strings.HasPrefix(a.Resource, "role/")) {
-		err = arn.ErrMalformed
+	refused := invalid("Role %s is invalid or cannot be assumed", role)
+	if a, err := arn.Parse(role); err != nil || !a.IsRole() {
+		return refused
 	}
-	if err == nil && s.Acting != nil {
-		var of arn.ARN
-		if of, err = arn.Parse(id); err == nil {
-			_, err = s.Acting(of, role)
-		}
+	if s.Acting == nil {
+		return nil
+	}
+	of, err := arn.Parse(id)
+	if err == nil {
+		_, err = s.Acting(of, role)
 	}
 	if err != nil {
-		return invalid("Role %s is invalid or cannot be assumed", role)
+		return refused
 	}
 	return nil
 }

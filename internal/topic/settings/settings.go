@@ -172,7 +172,7 @@ func Role(name string) func(string) (string, error) {
 		if value == "" {
 			return "", nil
 		}
-		if role, err := arn.Parse(value); err != nil || role.Service != "iam" || !strings.HasPrefix(role.Resource, "role/") {
+		if role, err := arn.Parse(value); err != nil || !role.IsRole() {
 			return "", ErrRole.With(name, value)
 		}
 		return value, nil

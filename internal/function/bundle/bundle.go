@@ -28,6 +28,10 @@ var (
 	ErrEscapes    = errors.New("bundle: an entry leads out of the directory")
 )
 
+// Path is where an entry goes, relative to the directory; empty: it is the directory itself. Archives
+// that are packed from "." have names that begin with it.
+func Path(f *zip.File) string { return strings.TrimSuffix(strings.TrimPrefix(f.Name, "./"), "/") }
+
 // Check refuses a zip that cannot be unpacked safely into a directory: a damaged one, one
 // whose unpacked size is too large, whatever its headers say, or one with a name or link that
 // leads out of the directory. Links must be relative and lead inside, and no entry may be
@@ -39,9 +43,6 @@ func Check(archive []byte) error {
 	r, err := zip.NewReader(bytes.NewReader(archive), int64(len(archive)))
 	if err != nil || len(r.File) > maxEntries {
 		return ErrUnreadable
-	}
-	if len(r.File) == 0 {
-		return ErrEmpty
 	}
 	declared := uint64(0)
 	for _, f := range r.File { // most zip bombs declare their sizes
@@ -55,7 +56,7 @@ func Check(archive []byte) error {
 		if f.Name == "./" { // the directory itself
 			continue
 		}
-		name := strings.TrimSuffix(strings.TrimPrefix(f.Name, "./"), "/")
+		name := Path(f)
 		if !local(name) {
 			return ErrEscapes
 		}
@@ -67,6 +68,9 @@ func Check(archive []byte) error {
 			return ErrUnreadable
 		}
 		kinds[name] = k
+	}
+	if len(kinds) == 0 {
+		return ErrEmpty
 	}
 	above := make(map[string]struct{})
 	for name := range kinds {

@@ -56,6 +56,7 @@ func TestCheck(t *testing.T) {
 	}{
 		{"a file", good, nil},
 		{"nothing", pack(t), bundle.ErrEmpty},
+		{"nothing but the directory itself", pack(t, entry{name: "./", mode: fs.ModeDir | 0o755}), bundle.ErrEmpty},
 		{"directories", pack(t, entry{name: "a/", mode: fs.ModeDir | 0o755}, entry{name: "a/b/c"}), nil},
 		{"a name twice", pack(t, entry{name: "a"}, entry{name: "a"}), nil},
 		{"no zip", []byte("PK"), bundle.ErrUnreadable},

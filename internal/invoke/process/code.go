@@ -16,14 +16,11 @@ import (
 	"sync"
 
 	"godwit.dev/godwit/internal/function"
+	"godwit.dev/godwit/internal/function/bundle"
 )
 
-const (
-	// maxUnzipped bounds the unpacked code of a function, in bytes.
-	maxUnzipped = 262_144_000
-	// keptCode bounds the unused directories of code that are kept.
-	keptCode = 64
-)
+// keptCode bounds the unused directories of code that are kept.
+const keptCode = 64
 
 // codeCache caches unpacked code, in directories named by the hash of the zip.
 type codeCache struct {
@@ -130,7 +127,7 @@ func unpack(ctx context.Context, text []byte, dir string) error {
 		return fmt.Errorf("unpacking code: %w", err)
 	}
 	defer func() { _ = root.Close() }()
-	left := int64(maxUnzipped)
+	left := int64(bundle.MaxUnzipped)
 	for _, f := range archive.File {
 		n, err := unpackFile(ctx, root, f, left)
 		if ctx.Err() != nil {
@@ -147,7 +144,7 @@ func unpack(ctx context.Context, text []byte, dir string) error {
 // unpackFile writes one file and returns its size. A fault of the zip is the function's; an
 // error of the disk is internal.
 func unpackFile(ctx context.Context, root *os.Root, f *zip.File, left int64) (int64, error) {
-	name := strings.TrimSuffix(strings.TrimPrefix(f.Name, "./"), "/")
+	name := bundle.Path(f)
 	if name == "" {
 		return 0, nil
 	}
@@ -188,7 +185,7 @@ func unpackFile(ctx context.Context, root *os.Root, f *zip.File, left int64) (in
 	}
 	switch {
 	case n > left:
-		return n, ErrUnzippedSize.With(maxUnzipped)
+		return n, ErrUnzippedSize.With(bundle.MaxUnzipped)
 	case err != nil && !onDisk(err):
 		return n, ErrZip
 	case err != nil:

@@ -27,13 +27,12 @@ type Replica struct {
 	cell  uint16
 	store store.Store // nobody else writes to it
 
-	mu      sync.Mutex
-	fence   record.Fence
-	read    uint64         // position of the latest record that Apply took, accepted or not
-	durable uint64         // position up to which a store that is no store.Flusher has it on disk
-	marked  bool           // the store says that it is a replica's
-	parts   mutation.Batch // of a commit of which the last part has not come
-	owner   *Owner         // of this process; nil: there was none
+	mu     sync.Mutex
+	fence  record.Fence
+	read   uint64         // position of the latest record that Apply took, accepted or not
+	marked bool           // the store says that it is a replica's
+	parts  mutation.Batch // of a commit of which the last part has not come
+	owner  *Owner         // of this process; nil: there was none
 
 	latest atomic.Pointer[record.Fence] // fence, as of the latest record that is through
 }
@@ -41,17 +40,11 @@ type Replica struct {
 // Open makes a replica of what st has. Errors: those of st, record.ErrCorrupt.
 func Open(cell uint16, st store.Store) (*Replica, error) {
 	r := &Replica{cell: cell, store: st}
-	value, ok, err := st.Get(nil, record.Key(cell))
-	if err != nil {
-		return nil, fmt.Errorf("cell %d: %w", cell, err)
+	var err error
+	if r.fence, r.marked, err = r.fenceIn(st.Get); err != nil {
+		return nil, err
 	}
-	if ok {
-		if r.fence, err = record.DecodeFence(value); err != nil {
-			return nil, fmt.Errorf("cell %d: %w", cell, err)
-		}
-	}
-	r.marked = ok
-	r.durable, r.read = r.fence.Position, r.fence.Position
+	r.read = r.fence.Position
 	r.publish()
 	return r, nil
 }
@@ -83,25 +76,28 @@ func (r *Replica) Position() uint64 {
 // Durable is the position up to which this machine's disk has everything: what a replica needs no
 // log for any more. A store that is no store.Flusher is synced for it.
 func (r *Replica) Durable() (position uint64, err error) {
-	f, ok := r.store.(store.Flusher)
-	if !ok {
-		return r.sync()
+	if f, ok := r.store.(store.Flusher); ok {
+		fence, _, err := r.fenceIn(f.GetDurable)
+		return fence.Position, err
 	}
-	return r.positionIn(f.GetDurable)
-}
-
-// positionIn is the position of the fence that is read by get. It was written with all that it counts,
-// and nothing of a commit is there before its last part.
-func (r *Replica) positionIn(get func(dst, key []byte) (value []byte, ok bool, err error)) (position uint64, err error) {
-	value, ok, err := get(nil, record.Key(r.cell))
-	if err != nil || !ok {
+	fence, _, err := r.fenceIn(r.store.Get)
+	if err != nil {
 		return 0, err
 	}
-	fence, err := record.DecodeFence(value)
-	if err != nil {
-		return 0, fmt.Errorf("cell %d: %w", r.cell, err)
+	return fence.Position, r.store.Sync()
+}
+
+// fenceIn is the fence that get reads; ok is false if there is none. It was written with all that it
+// counts, and nothing of a commit is there before its last part.
+func (r *Replica) fenceIn(get func(dst, key []byte) (value []byte, ok bool, err error)) (f record.Fence, ok bool, err error) {
+	value, ok, err := get(nil, record.Key(r.cell))
+	if err == nil && ok {
+		f, err = record.DecodeFence(value)
 	}
-	return fence.Position, nil
+	if err != nil {
+		return record.Fence{}, false, fmt.Errorf("cell %d: %w", r.cell, err)
+	}
+	return f, ok, nil
 }
 
 // Flush begins to make durable what was applied; Durable tells once it is.
@@ -112,22 +108,6 @@ func (r *Replica) Flush() error {
 	return nil
 }
 
-func (r *Replica) sync() (position uint64, err error) {
-	r.mu.Lock()
-	position = r.durable
-	if r.parts.Len() == 0 {
-		position = r.fence.Position
-	}
-	r.mu.Unlock()
-	if err := r.store.Sync(); err != nil {
-		return 0, err
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.durable = max(r.durable, position)
-	return position, nil
-}
-
 // Checkpoint writes a copy of the store into a directory, which must not exist yet.
 // position is that of the log up to which it has all, at least.
 func (r *Replica) Checkpoint(dir string) (position uint64, err error) {
@@ -135,13 +115,14 @@ func (r *Replica) Checkpoint(dir string) (position uint64, err error) {
 		return 0, err
 	}
 	// Parts of a commit are in the fence of the replica before they are in the store.
-	if position, err = r.positionIn(r.store.Get); err != nil {
+	fence, _, err := r.fenceIn(r.store.Get)
+	if err != nil {
 		return 0, err
 	}
 	if err := r.store.Checkpoint(dir); err != nil {
 		return 0, err
 	}
-	return position, r.Damage()
+	return fence.Position, r.Damage()
 }
 
 // Damage says, as store.ErrDamaged, that something of the store was found to be

@@ -11,7 +11,6 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
-	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/store"
 )
 
@@ -78,81 +77,50 @@ func (f *flushes) reached(units uint64) {
 
 // flush makes everything applied so far durable. It waits for space on a full disk, until Close.
 func (s *Store) flush() error {
-	wait, err := s.beginFlush(nil, s.flushes.ctx.Done())
-	if err != nil {
-		return err
-	}
-	return wait()
+	return s.flushUntil(nil, s.flushes.ctx.Done())
 }
 
-// tryFlush is flush, but gives up with errFull where the disk is full, and not at Close.
+// tryFlush is flush, but gives up with errFull where the disk is full, and not at Close. Where
+// there is a log, nothing waits for a flush.
 func (s *Store) tryFlush() error {
 	full, refused := s.flushes.state()
 	if full && s.flushes.applied.Load() > s.flushes.durable.Load() {
 		return errFull
 	}
-	wait, err := s.beginFlush(refused, nil)
-	if err != nil {
-		return err
-	}
-	return wait()
+	return s.flushUntil(refused, nil)
 }
 
-// beginFlush begins a flush of everything applied so far. wait returns once that is durable, or
-// with errFull or store.ErrClosed when refused or ended is closed.
-func (s *Store) beginFlush(refused, ended <-chan struct{}) (wait func() error, err error) {
+// flushUntil makes everything applied so far durable. It gives up with errFull or store.ErrClosed
+// when refused or ended is closed.
+func (s *Store) flushUntil(refused, ended <-chan struct{}) error {
 	f := &s.flushes
 	units := f.applied.Load()
 	if units <= f.durable.Load() {
-		return func() error { return nil }, nil
+		return nil
 	}
 	var done <-chan struct{}
 	if err := s.guarded(func() (err error) {
 		done, err = s.db.AsyncFlush()
 		return err
 	}); err != nil {
-		return nil, err
+		return err
 	}
-	return func() error {
-		select {
-		case <-done:
-			f.reached(units)
-			return nil
-		case <-refused:
-			return errFull
-		case <-s.failure.happened:
-			return s.failed()
-		case <-ended:
-			return store.ErrClosed
-		}
-	}, nil
-}
-
-// commitUnlogged is Commit where there is no log.
-func (s *Store) commitUnlogged(batches []*mutation.Batch) (durable func() error, err error) {
-	pb, err := s.apply(batches, func(pb *pebble.Batch) error { return pb.Commit(pebble.NoSync) })
-	if pb == nil || err != nil {
-		return nil, err
+	select {
+	case <-done:
+		f.reached(units)
+		return nil
+	case <-refused:
+		return errFull
+	case <-s.failure.happened:
+		return s.failed()
+	case <-ended:
+		return store.ErrClosed
 	}
-	if err := pb.Close(); err != nil {
-		return nil, err
-	}
-	wait, err := s.beginFlush(nil, s.flushes.ctx.Done())
-	if err != nil {
-		return nil, err
-	}
-	return func() error {
-		if err := s.enter(); err != nil {
-			return err
-		}
-		defer s.using.RUnlock()
-		return wait()
-	}, nil
 }
 
 // flushLast makes what is left durable before the store is closed, unless the disk is full.
 func (s *Store) flushLast() error {
-	if !s.flushes.only || s.enter() != nil {
+	if s.enter() != nil {
 		return nil
 	}
 	defer s.using.RUnlock()

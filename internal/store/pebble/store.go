@@ -198,12 +198,17 @@ func (s *Store) Commit(batches ...*mutation.Batch) (durable func() error, err er
 		return nil, err
 	}
 	defer s.using.RUnlock()
-	if s.flushes.only {
-		return s.commitUnlogged(batches)
-	}
-	pb, err := s.apply(batches, func(pb *pebble.Batch) error { return s.db.ApplyNoSyncWait(pb, pebble.Sync) })
+	pb, err := s.apply(batches, func(pb *pebble.Batch) error {
+		if s.flushes.only {
+			return pb.Commit(pebble.NoSync)
+		}
+		return s.db.ApplyNoSyncWait(pb, pebble.Sync)
+	})
 	if pb == nil || err != nil {
 		return nil, err
+	}
+	if s.flushes.only {
+		return s.Sync, pb.Close()
 	}
 	return func() error {
 		if err := s.enter(); err != nil {
@@ -308,10 +313,11 @@ func add(pb *pebble.Batch, op mutation.Op, key, value []byte) error {
 
 // commit makes a batch durable.
 func (s *Store) commit(pb *pebble.Batch) error {
-	if !s.flushes.only {
-		return s.guarded(func() error { return pb.Commit(pebble.Sync) })
+	options := pebble.Sync
+	if s.flushes.only {
+		options = pebble.NoSync
 	}
-	if err := s.guarded(func() error { return pb.Commit(pebble.NoSync) }); err != nil {
+	if err := s.guarded(func() error { return pb.Commit(options) }); err != nil || !s.flushes.only {
 		return err
 	}
 	s.flushes.applied.Add(1)
@@ -353,7 +359,7 @@ func (s *Store) sync() error {
 	if err := pb.LogData(nil, nil); err != nil {
 		return err
 	}
-	if err := s.commit(pb); err != nil {
+	if err := s.guarded(func() error { return pb.Commit(pebble.Sync) }); err != nil {
 		return err
 	}
 	s.durable.Reached(uint64(pb.SeqNum()) - 1) // it has none of its own
@@ -427,10 +433,8 @@ func (s *Store) Checkpoint(dir string) error {
 		return err
 	}
 	defer s.using.RUnlock()
-	if s.flushes.only { // a checkpoint has tables and logs, and no memtables
-		if err := s.tryFlush(); err != nil {
-			return fmt.Errorf("checkpoint %s: %w", dir, err)
-		}
+	if err := s.tryFlush(); err != nil { // a checkpoint has tables and logs, and no memtables
+		return fmt.Errorf("checkpoint %s: %w", dir, err)
 	}
 	if err := s.db.Checkpoint(dir, pebble.WithFlushedWAL()); err != nil {
 		return fmt.Errorf("checkpoint %s: %w", dir, err)
@@ -457,7 +461,7 @@ func (s *Store) Close() error {
 		return nil
 	}
 	s.closed = true
-	if left == nil && s.flushes.only && s.failed() == nil {
+	if left == nil && s.failed() == nil {
 		left = s.tryFlush() // what calls have applied meanwhile
 	}
 	err := s.db.Close()

@@ -30,6 +30,8 @@ type flushing struct {
 	committed uint64    // position of the latest commit that was applied
 	bytes     uint64    // of records, since the durable position moved
 	since     time.Time // when a look found that there are commits beyond that; zero: there are none
+	asked     uint64    // committed, as of the latest flush
+	askedAt   time.Time // when that was
 }
 
 // looked notes how far the disk has come, and says whether a flush is worth its table.
@@ -45,16 +47,25 @@ func (f *flushing) looked(durable, limit uint64, now time.Time) bool {
 	case moved || f.since.IsZero():
 		f.since = now
 	}
-	return f.bytes > min(flushBytes, limit/flushShare) || !f.since.IsZero() && now.Sub(f.since) >= flushTime
+	worth := f.bytes > min(flushBytes, limit/flushShare) || !f.since.IsZero() && now.Sub(f.since) >= flushTime
+	if !worth || f.asked > durable && now.Sub(f.askedAt) < flushTime {
+		return false // the disk is slow: another flush would only wait for the one that is under way
+	}
+	f.asked, f.askedAt = f.committed, now
+	return true
 }
 
 // noteApplied notes a record that the replica has taken.
-func (n *Node) noteApplied(position uint64, size int, commit bool) {
+func (n *Node) noteApplied(position uint64, size int, accepted, commit bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	n.catchUp(position)
 	n.flushing.bytes += uint64(size)
 	if commit {
 		n.flushing.committed = position
+	}
+	if accepted {
+		n.ownerHeard = clock.System.Now()
 	}
 }
 

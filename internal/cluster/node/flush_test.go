@@ -20,6 +20,7 @@ type unlogged struct {
 	*memory.Store
 	mu      sync.Mutex
 	flushes int
+	slow    bool // flushes do not end
 	fence   []byte
 }
 
@@ -29,6 +30,9 @@ func (u *unlogged) Flush() error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.flushes++
+	if u.slow {
+		return nil
+	}
 	return u.toDisk()
 }
 
@@ -124,6 +128,22 @@ func TestFlush(t *testing.T) {
 			pass(6 * time.Minute)
 			if f, s := st.flushed(), n.state(); f != 1 {
 				t.Errorf("what it has not was flushed %d times: %d of %d are on disk", f, s.Durable, s.Number)
+			}
+
+			st.mu.Lock()
+			st.slow = true
+			st.mu.Unlock()
+			for range 3 {
+				write(quarter)
+				write(quarter)
+				pass(6 * time.Second)
+			}
+			if f := st.flushed(); f != 1 {
+				t.Errorf("a disk that is slow was asked for %d flushes at once", f)
+			}
+			pass(6 * time.Minute)
+			if f := st.flushed(); f != 1 {
+				t.Errorf("a flush that does not end was begun again %d times in 6 minutes", f)
 			}
 		})
 	}

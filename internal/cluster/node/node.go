@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -23,6 +24,7 @@ import (
 // Default times.
 const (
 	defaultLease = 1500 * time.Millisecond
+	noLimit      = math.MaxUint64 / 2     // of the log; Trimmable doubles it
 	stagger      = 300 * time.Millisecond // between nodes that try to take over
 	retryTime    = 100 * time.Millisecond
 	reluctance   = 2 * time.Second       // added for a reluctant node: more than the staggers of seven
@@ -60,7 +62,7 @@ type Options struct {
 	// nil.
 	Reluctant func() bool
 	// LogLimit is the size of the log, in bytes, from which on it is not kept for nodes
-	// that do not answer; at twice that it is kept for a majority only.
+	// that do not answer; at twice that it is kept for a majority only. 0: no limit.
 	LogLimit uint64
 }
 
@@ -89,6 +91,9 @@ type Node struct {
 func Open(o Options) (*Node, error) {
 	if o.Lease == 0 {
 		o.Lease = defaultLease
+	}
+	if o.LogLimit == 0 {
+		o.LogLimit = noLimit
 	}
 	r, err := replica.Open(o.Cell, o.Store)
 	if err != nil {
@@ -183,13 +188,13 @@ func (n *Node) follow(ctx context.Context) error {
 	}
 	n.mu.Lock()
 	n.target = max(n.target, log.Last)
+	n.catchUp(n.replica.Position())
 	n.mu.Unlock()
 	reader, err := n.options.Log.Read(ctx, n.replica.Position()+1)
 	if err != nil {
 		return err
 	}
 	defer reader.Close()
-	n.noteCaughtUp()
 	for {
 		position, data, err := reader.Next(ctx)
 		if err != nil {
@@ -199,22 +204,15 @@ func (n *Node) follow(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		n.noteCaughtUp()
-		n.noteApplied(position, len(data), accepted && rec.Kind == record.Commit)
-		if accepted {
-			n.hearOwner()
-			if rec.Kind == record.Takeover {
-				n.takenOver(ctx, &rec)
-			}
+		n.noteApplied(position, len(data), accepted, accepted && rec.Kind == record.Commit)
+		if accepted && rec.Kind == record.Takeover {
+			n.takenOver(ctx, &rec)
 		}
 	}
 }
 
-// noteCaughtUp notes whether the replica has applied the log up to its end at the start.
-func (n *Node) noteCaughtUp() {
-	position := n.replica.Position()
-	n.mu.Lock()
-	defer n.mu.Unlock()
+// catchUp notes whether the replica has applied the log up to its end at the start; n.mu is held.
+func (n *Node) catchUp(position uint64) {
 	if n.behind && position >= n.target {
 		n.behind = false
 		n.ownerHeard = clock.System.Now()

@@ -13,7 +13,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -50,6 +49,7 @@ const ExitStatus = 75
 // Bounds for stopping the server of a node, and for requests in progress at that time.
 const (
 	stopTime   = 20 * time.Second
+	closeTime  = 5 * time.Second // after it, of the replica and of its store
 	finishTime = 2 * time.Second
 	disownTime = time.Second // of attempts and invocations of an owner that was replaced
 )
@@ -358,11 +358,21 @@ func (p *part) follow(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	var held atomic.Bool // the store is still read, or does not take a write; the process ends
+	held := false // the store is still read, or does not take a write; the process ends
 	defer func() {
-		if !held.Load() {
+		if held {
+			return
+		}
+		closed := make(chan struct{})
+		go func() {
+			defer close(closed)
 			_ = st.Close() // the log has what it lacks, such as what a full disk does not take
 			guard.Close()
+		}()
+		if ctx.Err() == nil {
+			<-closed // another store follows
+		} else if !endsWithin(closeTime, closed) {
+			p.log.Warn("the node ends before its store is closed", "after", closeTime)
 		}
 	}()
 	replica, err := node.Open(node.Options{
@@ -388,21 +398,6 @@ func (p *part) follow(ctx context.Context) (err error) {
 	defer cancel()
 	over := make(chan error, 1)
 	go func() { over <- replica.Run(running) }()
-	end := sync.OnceFunc(func() {
-		cancel()
-		late, stop := clock.After(clock.System, stopTime)
-		defer stop()
-		select {
-		case reason := <-over:
-			if reason != nil {
-				p.log.Debug("the log was not followed to the end", "reason", reason)
-			}
-		case <-late:
-			// Such as a write that waits for space on a full disk. The log has it.
-			held.Store(true)
-			p.log.Warn("the store is not closed: a write does not end")
-		}
-	})
 	for err == nil {
 		select {
 		case <-p.left:
@@ -413,7 +408,12 @@ func (p *part) follow(ctx context.Context) (err error) {
 			p.log.Info("stopping", "reason", context.Cause(ctx))
 			var in *inner
 			in, err = p.stop(context.WithoutCancel(ctx))
-			end() // a server that is starting gives up
+			cancel() // a server that is starting gives up
+			if !endsWithin(closeTime, over) {
+				// Such as a write that waits for space on a full disk. The log has it.
+				held = true
+				p.log.Warn("the store is not closed: a write does not end")
+			}
 			started := p.inner.Load()
 			if started != nil && err == nil { // it had just started: nothing that it writes comes back
 				in = started
@@ -421,7 +421,7 @@ func (p *part) follow(ctx context.Context) (err error) {
 				err = p.disown(in.owner.Owner, errEnds)
 			}
 			if in != nil && !in.owner.closed.Load() {
-				held.Store(true)
+				held = true
 			}
 			return err
 		case err = <-over:

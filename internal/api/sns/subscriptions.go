@@ -67,7 +67,7 @@ func (s *Service) topicToSubscribe(ctx context.Context, call *api.Call, in *Subs
 	if err = owned(call, t); err == nil {
 		return t, nil
 	}
-	if needs, invalid := subscribing(call, in); invalid == nil && s.engine.Admits(ctx, t, call.Account, call.RemoteAddr, &needs[0]) {
+	if needs, refused := subscribing(call, in); refused == nil && s.engine.Admits(ctx, t, call.Account, call.RemoteAddr, &needs[0]) {
 		return t, nil
 	}
 	return t, err

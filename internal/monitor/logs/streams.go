@@ -6,9 +6,7 @@ import (
 	"errors"
 
 	"godwit.dev/godwit/internal/arn"
-	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/mutation"
-	"godwit.dev/godwit/internal/shard/kernel"
 	"godwit.dev/godwit/internal/store"
 )
 
@@ -197,10 +195,9 @@ func (l *Logs) sweep() {
 func (l *Logs) inSteps(running *bool, step func() bool) {
 	l.kernel.InSteps(func() bool {
 		more := false
-		_, _ = l.shard.Run(journal.Lazy, func(*kernel.Tx) error {
+		l.shard.RunLazy(func() {
 			more = step()
 			*running = more
-			return nil
 		})
 		return more
 	})

@@ -117,13 +117,11 @@ func (f *Functions) checkPolling(ctx context.Context, fn, queue arn.ARN) error {
 	if err != nil {
 		return nil //nolint:nilerr // the engine says so
 	}
-	if _, err := eventsource.May(ctx, f.Acting, &t, queue); err != nil {
-		if ctx.Err() != nil { // whether it may was not found out
-			return err
-		}
+	_, err = eventsource.May(ctx, f.Acting, &t, queue)
+	if fault.KindOf(err) == fault.AccessDenied {
 		return errInvalid("%s", refusal.Text(err))
 	}
-	return nil
+	return err // nil, or why it was not found out
 }
 
 // CreateMapping maps a queue to a function whose role may read it.

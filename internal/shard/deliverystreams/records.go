@@ -180,10 +180,9 @@ func (m *Module) Tick(now int64) {
 // in the background, with the clock held, concurrently for several streams but not for one.
 // outage reports the injected outage of a stream; it may be nil.
 func (m *Module) Start(deliver func(deliverystream.Instance), outage func(a arn.ARN) error) {
-	_, _ = m.shard.Run(journal.Lazy, func(*kernel.Tx) error {
+	m.shard.RunLazy(func() {
 		m.deliver, m.fault = deliver, outage
 		m.shard.Arm()
-		return nil
 	})
 }
 
@@ -223,21 +222,20 @@ func (m *Module) next(t deliverystream.Instance) (*deliverystream.Stream, *deliv
 	var s *deliverystream.Stream
 	var b *deliverystream.Batch
 	var from, to uint64
-	_, _ = m.shard.Run(journal.Lazy, func(*kernel.Tx) error {
+	m.shard.RunLazy(func() {
 		buf := m.instance(t)
 		if buf == nil {
-			return nil
+			return
 		}
 		buf.busy = false
 		m.schedule(buf)
 		if buf.place == sorted.Outside || buf.at > m.shard.Now() || m.shard.Closed {
 			m.shard.Arm()
-			return nil
+			return
 		}
 		m.due.Remove(buf)
 		buf.busy = true
 		s, b, from, to = buf.Stream, buf.batch, buf.first, buf.next
-		return nil
 	})
 	if s == nil || b != nil {
 		return s, b, nil

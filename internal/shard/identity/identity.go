@@ -17,7 +17,6 @@ import (
 
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/iam"
-	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/shard/kernel"
 	"godwit.dev/godwit/internal/store"
@@ -304,13 +303,12 @@ func (m *Module) Used(id, service, region string) {
 	m.used[id] = u
 	m.mu.Unlock()
 	m.kernel.GoBackground(func() {
-		_, _ = m.shard.Run(journal.Lazy, func(*kernel.Tx) error {
+		m.shard.RunLazy(func() {
 			m.mu.RLock()
 			defer m.mu.RUnlock()
 			if _, ok := m.used[id]; ok && !m.shard.Closed {
 				m.shard.Batch.Set(key(keyspace.IdentityUses, id), encode(u))
 			}
-			return nil
 		})
 	})
 }

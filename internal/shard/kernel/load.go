@@ -80,10 +80,9 @@ func (k *Kernel) beginEpoch() *journal.Commit {
 	var c *journal.Commit
 	all := k.allShards()
 	for i, sh := range all {
-		_, _ = sh.Run(journal.Lazy, func(*Tx) error {
+		sh.RunLazy(func() {
 			c = k.Journal.Append(journal.EagerIf(i == len(all)-1), sh.pending())
 			sh.appended(c)
-			return nil
 		})
 	}
 	return c

@@ -92,13 +92,12 @@ func (sh *Shard) close() bool {
 	if poisoned {
 		return false
 	}
-	_, _ = sh.Run(journal.Lazy, func(*Tx) error {
+	sh.RunLazy(func() {
 		for _, l := range sh.lifecycles {
 			l.Close()
 		}
 		sh.Closed = true
 		sh.timer.stop()
-		return nil
 	})
 	return true
 }

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/clock"
-	"godwit.dev/godwit/internal/journal"
 )
 
 // Arm sets the shard's timer to the earliest NextDue of its parts.
@@ -32,11 +31,10 @@ func (sh *Shard) nextTimer() (at int64) {
 
 // Tick runs what has become due.
 func (sh *Shard) Tick() {
-	_, _ = sh.Run(journal.Lazy, func(*Tx) error {
+	sh.RunLazy(func() {
 		if !sh.Closed {
 			sh.runDue()
 		}
-		return nil
 	})
 }
 

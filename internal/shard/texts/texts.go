@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/clock"
-	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/seal"
 	"godwit.dev/godwit/internal/shard/kernel"
@@ -301,14 +300,13 @@ func (m *Module) Spent(p Place) (month sms.MicroUSD) {
 // Spend ends the reservation of a message, which has cost spent. That is durable no later than
 // what its caller writes afterwards.
 func (m *Module) Spend(c Charge, spent sms.MicroUSD) (month sms.MicroUSD) {
-	_, _ = m.shard.Run(journal.Lazy, func(*kernel.Tx) error {
+	m.shard.RunLazy(func() {
 		a, now := m.account(c.Place), clock.Time(m.shard.Now())
 		a.Spend(c.Cost, spent, now)
 		month = a.SpentIn(now)
 		if spent > 0 {
 			m.put(key(keyspace.SMSSpending, c.Place), a.Spending)
 		}
-		return nil
 	})
 	return month
 }

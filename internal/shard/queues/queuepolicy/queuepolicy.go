@@ -71,8 +71,7 @@ func Add(doc string, a arn.ARN, p Permission) (string, error) {
 		return "", err
 	}
 	err = attribute.CheckPolicy(edited)
-	var r *fault.Refusal
-	if errors.As(err, &r) && r.Rule == attribute.ErrTooManyStatements { // nobody has submitted this policy
+	if r, ok := errors.AsType[*fault.Refusal](err); ok && r.Rule == attribute.ErrTooManyStatements { // nobody has submitted this policy
 		return "", ErrTooMany.With(r.Fields[0], r.Fields[1])
 	}
 	if err != nil {

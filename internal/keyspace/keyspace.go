@@ -57,27 +57,28 @@ var streams = [256]uint16{
 
 // Tags of a shard's records, behind its number.
 const (
-	Archives       byte = 'A'
-	Directs        byte = 'B' // of what was published to no topic
-	Counters       byte = 'C'
-	Data           byte = 'D' // of a queue: all that goes when it goes; a tag of its own follows
-	DeletedTopics  byte = 'E'
-	TopicSequences byte = 'F'
-	Delivered      byte = 'G'
-	Confirmations  byte = 'I' // mails that have asked for one
-	HandleKey      byte = 'K'
-	Functions      byte = 'L' // a tag of its own follows
-	StreamState    byte = 'M' // also of streams that are no shards
-	Platforms      byte = 'N' // a tag of its own follows
-	Fanouts        byte = 'P'
-	Queues         byte = 'Q'
-	Replays        byte = 'R'
-	Subscriptions  byte = 'S'
-	Topics         byte = 'T'
-	Duplicates     byte = 'U'
-	MoveTasks      byte = 'V'
-	Transfers      byte = 'X'
-	SigningKeys    byte = 'Y'
+	Archives         byte = 'A'
+	Directs          byte = 'B' // of what was published to no topic
+	Counters         byte = 'C'
+	Data             byte = 'D' // of a queue: all that goes when it goes; a tag of its own follows
+	DeletedTopics    byte = 'E'
+	TopicSequences   byte = 'F'
+	Delivered        byte = 'G'
+	Confirmations    byte = 'I' // mails that have asked for one
+	HandleKey        byte = 'K'
+	Functions        byte = 'L' // a tag of its own follows
+	StreamState      byte = 'M' // also of streams that are no shards
+	Platforms        byte = 'N' // a tag of its own follows
+	Fanouts          byte = 'P'
+	Queues           byte = 'Q'
+	Replays          byte = 'R'
+	Subscriptions    byte = 'S'
+	Topics           byte = 'T'
+	Duplicates       byte = 'U'
+	MoveTasks        byte = 'V'
+	DuplicateBatches byte = 'W'
+	Transfers        byte = 'X'
+	SigningKeys      byte = 'Y'
 )
 
 // Tags of a queue's records, behind Data and its incarnation.

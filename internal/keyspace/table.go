@@ -191,6 +191,7 @@ const (
 	KindTopic
 	KindDuplicate
 	KindMoveTask
+	KindDuplicateBatch
 	KindTransfer
 	KindSigningKey
 	KindCode
@@ -285,15 +286,16 @@ var Table = [...]Kind{
 	KindPlatformEndpoint:    {"platform endpoint", ModulePlatforms, sharded(tag(Platforms), tag(PlatformEndpoints), number(PartIncarnation), id(PartEndpoint, 16)), versioned},
 	KindPlatformToken:       {"platform endpoint by its token", ModulePlatforms, sharded(tag(Platforms), tag(PlatformTokens), number(PartIncarnation), id("token", 16)), "the endpoint's id, 16 bytes"},
 
-	KindFanout:       {"publication that is being fanned out", ModuleTopics, sharded(tag(Fanouts), number(PartCount)), fanoutForm},
-	KindQueue:        {"queue", ModuleQueues, append(named(Queues), text(PartName)), versioned},
-	KindReplay:       {"replay of an archive", ModuleTopics, sharded(tag(Replays), number(PartIncarnation)), "16 bytes: time, sequence"},
-	KindSubscription: {"subscription", ModuleTopics, append(slashed(sharded(tag(Subscriptions))...), zeroed(PartName), text(PartID)), versioned},
-	KindTopic:        {"topic", ModuleTopics, append(slashed(sharded(tag(Topics))...), text(PartName)), versioned},
-	KindDuplicate:    {"deduplication id that was accepted in a minute", ModuleQueues, sharded(tag(Duplicates), number("minute"), number(PartIncarnation), id(PartID, 16)), "32 bytes: time, sequence, message id"},
-	KindMoveTask:     {"move task", ModuleTransfer, append(named(MoveTasks), zeroed(PartName), number(PartCount)), versioned},
-	KindTransfer:     {"mark of a message that was taken in", ModuleTransfer, sharded(tag(Transfers), id(PartSourceShard, 2), number(PartSource), number(PartSourceSequence)), "lane at the source, 8 bytes"},
-	KindSigningKey:   {"key that envelopes are signed with; in shard 0", ModuleSigning, sharded(tag(SigningKeys), id(PartSigningKey, 16)), "version, number; private key in PKCS #1, certificate in DER"},
+	KindFanout:         {"publication that is being fanned out", ModuleTopics, sharded(tag(Fanouts), number(PartCount)), fanoutForm},
+	KindQueue:          {"queue", ModuleQueues, append(named(Queues), text(PartName)), versioned},
+	KindReplay:         {"replay of an archive", ModuleTopics, sharded(tag(Replays), number(PartIncarnation)), "16 bytes: time, sequence"},
+	KindSubscription:   {"subscription", ModuleTopics, append(slashed(sharded(tag(Subscriptions))...), zeroed(PartName), text(PartID)), versioned},
+	KindTopic:          {"topic", ModuleTopics, append(slashed(sharded(tag(Topics))...), text(PartName)), versioned},
+	KindDuplicate:      {"deduplication id that was accepted in a minute", ModuleQueues, sharded(tag(Duplicates), number("minute"), number(PartIncarnation), id(PartID, 16)), "32 bytes: time, sequence, message id"},
+	KindMoveTask:       {"move task", ModuleTransfer, append(named(MoveTasks), zeroed(PartName), number(PartCount)), versioned},
+	KindDuplicateBatch: {"deduplication ids that were accepted together in a minute", ModuleQueues, sharded(tag(DuplicateBatches), number("minute"), number(PartIncarnation), number(PartSequence)), "time, 8 bytes; of each message 40 bytes: deduplication id, sequence, message id"},
+	KindTransfer:       {"mark of a message that was taken in", ModuleTransfer, sharded(tag(Transfers), id(PartSourceShard, 2), number(PartSource), number(PartSourceSequence)), "lane at the source, 8 bytes"},
+	KindSigningKey:     {"key that envelopes are signed with; in shard 0", ModuleSigning, sharded(tag(SigningKeys), id(PartSigningKey, 16)), "version, number; private key in PKCS #1, certificate in DER"},
 
 	KindCode: {"piece of a function's zip", ModuleFunctions, key(tag(CodeSpace), id(PartShard, 2), number(PartUpload), id("piece", 4)), "64 KiB at most"},
 

@@ -53,6 +53,10 @@ func CheckRecord(id keyspace.ID, value []byte) error {
 		if !deduplog.CheckRecord(value) {
 			return fmt.Errorf("%d bytes", len(value))
 		}
+	case keyspace.KindDuplicateBatch:
+		if !deduplog.CheckBatch(value) {
+			return fmt.Errorf("%d bytes", len(value))
+		}
 	case keyspace.KindReplay:
 		return sized(value, topics.ArchivePlaceSize)
 	case keyspace.KindHandleKey:

@@ -1,9 +1,10 @@
 // Package dedup remembers which messages a FIFO queue or topic has accepted recently, so
 // that a duplicate is dropped.
 //
-// The records are on disk in buckets of a minute, which are dropped whole. A Window has
-// filters of the buckets, so that a new message, as nearly all are, needs no read. It does
-// no I/O.
+// The records are on disk in buckets of a minute, which are dropped whole: messages that were
+// accepted one by one have a record each, by its id, and those that were accepted together have
+// one for all of them, a batch. A Window has a filter of the former and an index of the latter,
+// so that a new message, as nearly all are, needs no read. It does no I/O.
 package dedup
 
 import (
@@ -34,55 +35,82 @@ func NewID(group, id string) ID {
 // Minute is the bucket of a time in epoch milliseconds.
 func Minute(ms int64) int64 { return ms / minute }
 
-// Window has a filter for each bucket of a queue's latest messages. The zero value: there are
-// none.
-type Window struct {
-	filters map[int64]*filter
-	unknown map[int64]struct{} // buckets whose filters are not complete
+// Window knows what the buckets of a queue's latest messages have. The zero value: nothing.
+type Window struct{ buckets map[int64]*bucket }
+
+// bucket is what is known of a minute.
+type bucket struct {
+	single  filter // of messages with a record each
+	batched places // of the others
+	unknown bool   // single is not complete
 }
 
-// Candidate is a bucket in which a message may have been remembered.
+// Candidate is a record that a message may have.
 type Candidate struct {
 	Minute int64
-	// Added: a filter has it, so that the record may be too young to be in the store.
+	// Batched: it is that of a batch, which begins with the message of the sequence number First.
+	Batched bool
+	First   uint64
+	// Added: the message was added to the window, so that the record may be too young to be in the
+	// store.
 	Added bool
 }
 
-// Candidates are the buckets that must be read for an id, latest first.
+// Candidates are the records that must be read for an id, latest first.
 func (w *Window) Candidates(now int64, id ID) []Candidate {
 	var found []Candidate
 	for m := Minute(now); m >= Minute(now-Life) && m >= 0; m-- {
-		added := w.filters[m] != nil && w.filters[m].has(id)
-		if _, unknown := w.unknown[m]; added || unknown {
+		b := w.buckets[m]
+		if b == nil {
+			continue
+		}
+		if added := b.single.has(id); added || b.unknown {
 			found = append(found, Candidate{Minute: m, Added: added})
+		}
+		for first := range b.batched.of(id) {
+			found = append(found, Candidate{Minute: m, Batched: true, First: first, Added: true})
 		}
 	}
 	return found
 }
 
-// Add adds a message to the filter of a bucket, and drops the filters of buckets that have
-// ended.
-func (w *Window) Add(minute int64, id ID) {
-	f := w.filters[minute]
-	if f == nil {
-		if w.filters == nil {
-			w.filters = map[int64]*filter{}
-		}
-		over := func(old int64) bool { return old < minute-Minute(Life) }
-		maps.DeleteFunc(w.filters, func(old int64, _ *filter) bool { return over(old) })
-		maps.DeleteFunc(w.unknown, func(old int64, _ struct{}) bool { return over(old) })
-		f = &filter{capacity: w.expected(minute)}
-		w.filters[minute] = f
-	}
-	f.add(id)
+// Add adds a message with a record of its own.
+func (w *Window) Add(minute int64, id ID) { w.bucket(minute).single.add(id) }
+
+// TakesBatch reports whether a bucket may get another batch: what an index of it needs in memory
+// is bounded.
+func (w *Window) TakesBatch(minute int64) bool {
+	b := w.buckets[minute]
+	return b == nil || b.batched.used < maxBatched
 }
 
-// Unknown notes that a bucket may have records that were never added here.
-func (w *Window) Unknown(minute int64) {
-	if w.unknown == nil {
-		w.unknown = map[int64]struct{}{}
+// AddBatch adds messages with a record for all of them. first is the sequence number of the first
+// one, which is above those of the bucket's batches before.
+func (w *Window) AddBatch(minute int64, first uint64, ids []ID) {
+	b := w.bucket(minute)
+	for _, id := range ids {
+		b.batched.add(id, first)
 	}
-	w.unknown[minute] = struct{}{}
+}
+
+// Unknown notes that a bucket may have records of single messages that were never added here.
+func (w *Window) Unknown(minute int64) { w.bucket(minute).unknown = true }
+
+// bucket is that of a minute. A new one takes the place of those that have ended.
+func (w *Window) bucket(minute int64) *bucket {
+	if b := w.buckets[minute]; b != nil {
+		return b
+	}
+	if w.buckets == nil {
+		w.buckets = map[int64]*bucket{}
+	}
+	maps.DeleteFunc(w.buckets, func(old int64, _ *bucket) bool { return old < minute-Minute(Life) })
+	b := &bucket{}
+	if last := w.before(minute); last != nil {
+		b.single.capacity, b.batched.capacity = last.single.len(), last.batched.used
+	}
+	w.buckets[minute] = b
+	return b
 }
 
 // filter is a blocked Bloom filter that grows: by parts, each four times as large as the one
@@ -110,15 +138,15 @@ const (
 	blockBits     = blockWords * bitsPerWord
 )
 
-// expected is how many ids a bucket is likely to get: as many as the latest one before it.
-// A filter in one part is looked into once, instead of once for each step of its growth.
-func (w *Window) expected(minute int64) int {
+// before is the latest bucket before a minute, which is likely to get as many ids; nil: there is
+// none. A filter in one part is looked into once, instead of once for each step of its growth.
+func (w *Window) before(minute int64) *bucket {
 	for m := minute - 1; m >= minute-Minute(Life); m-- {
-		if f := w.filters[m]; f != nil {
-			return f.len()
+		if b := w.buckets[m]; b != nil {
+			return b
 		}
 	}
-	return 0
+	return nil
 }
 
 // len is how many ids were added.

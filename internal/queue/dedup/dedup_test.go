@@ -45,8 +45,8 @@ func TestWindow(t *testing.T) {
 	// Six minutes on, the filters of the first minutes are gone.
 	later := now + 6*minute
 	w.Add(Minute(later), NewID("", "x"))
-	if len(w.filters) != 1 || len(w.unknown) != 0 {
-		t.Errorf("%d and %d buckets are kept", len(w.filters), len(w.unknown))
+	if len(w.buckets) != 1 {
+		t.Errorf("%d buckets are kept", len(w.buckets))
 	}
 	if got := w.Candidates(later, NewID("", "new")); len(got) != 0 {
 		t.Errorf("candidates %v for a new id", got)
@@ -62,16 +62,16 @@ func TestFilterOfASteadyQueue(t *testing.T) {
 		for i := range n {
 			w.Add(m, NewID("", fmt.Sprint(m, "-", i)))
 		}
-		if f := w.filters[m]; m > 0 && (len(f.parts) != 1 || f.parts[0].capacity != n) {
+		if f := w.buckets[m].single; m > 0 && (len(f.parts) != 1 || f.parts[0].capacity != n) {
 			t.Errorf("minute %d: %d parts, the first for %d", m, len(f.parts), f.parts[0].capacity)
 		}
 	}
 	w.Add(9, NewID("", "a")) // after a minute without any
-	if capacity := w.filters[9].parts[0].capacity; capacity != n {
+	if capacity := w.buckets[9].single.parts[0].capacity; capacity != n {
 		t.Errorf("capacity for %d", capacity)
 	}
 	w.Add(10, NewID("", "b")) // after one with a single id
-	if capacity := w.filters[10].parts[0].capacity; capacity != firstCapacity {
+	if capacity := w.buckets[10].single.parts[0].capacity; capacity != firstCapacity {
 		t.Errorf("capacity for %d after an idle minute", capacity)
 	}
 }

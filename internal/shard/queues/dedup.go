@@ -48,7 +48,8 @@ func (qs *Queue) dedupScope() layout.Incarnation {
 // arriving are the deduplication ids of the messages of a send; all are zero for a standard
 // queue.
 type arriving struct {
-	ids []dedup.ID // by message; zero: it is not deduplicated. nil: all are zero
+	ids     []dedup.ID // by message; zero: it is not deduplicated. nil: all are zero
+	entries []deduplog.Entry
 }
 
 // originals finds the messages that were accepted before, and puts their results into found.
@@ -63,6 +64,7 @@ func (sh *Shard) originals(qs *Queue, now int64, msgs []SendEntry, found []SendR
 		}
 		if a.ids == nil {
 			a.ids = make([]dedup.ID, len(msgs))
+			a.entries = make([]deduplog.Entry, 0, len(msgs))
 		}
 		a.ids[i] = qs.dedupOf(now, msgs[i].Message)
 		found[i] = original(sh.Duplicates.Recall(sh.recent(qs, now), qs.dedupScope(), now, a.ids[i]))
@@ -83,10 +85,17 @@ func (a *arriving) earlier(i int, results []SendResult) (r SendResult) {
 	return r
 }
 
-// remember notes the i-th message, which was accepted.
-func (a *arriving) remember(sh *Shard, qs *Queue, now int64, i int, r SendResult) {
+// accepted notes that the i-th message was.
+func (a *arriving) accepted(i int, r SendResult) {
 	if a.ids != nil && a.ids[i] != (dedup.ID{}) {
-		sh.remember(qs, now, a.ids[i], r)
+		a.entries = append(a.entries, deduplog.Entry{Dedup: a.ids[i], ID: r.ID, Sequence: r.Sequence})
+	}
+}
+
+// remember records what was accepted, as part of the command that has accepted it.
+func (a *arriving) remember(sh *Shard, qs *Queue, now int64) {
+	if len(a.entries) > 0 {
+		sh.Duplicates.Note(sh.recent(qs, now), qs.dedupScope(), now, a.entries...)
 	}
 }
 
@@ -117,10 +126,6 @@ func (sh *Shard) SurelyNew(qs *Queue, now int64, m *message.Message) bool {
 // Remember notes a message that a FIFO queue has accepted, as part of the command.
 func (sh *Shard) Remember(qs *Queue, now int64, m *message.Message, r SendResult) {
 	if m.Dedup != "" && qs.ARN.FIFO() {
-		sh.remember(qs, now, qs.dedupOf(now, m), r)
+		sh.Duplicates.Note(sh.recent(qs, now), qs.dedupScope(), now, deduplog.Entry{Dedup: qs.dedupOf(now, m), ID: r.ID, Sequence: r.Sequence})
 	}
-}
-
-func (sh *Shard) remember(qs *Queue, now int64, id dedup.ID, r SendResult) {
-	sh.Duplicates.Note(sh.recent(qs, now), qs.dedupScope(), now, id, deduplog.Original{ID: r.ID, Sequence: r.Sequence})
 }

@@ -68,9 +68,10 @@ func (sh *Shard) send(a arn.ARN, msgs []SendEntry) ([]SendResult, error) {
 		results[i].Sequence = sh.Accept(qs, now, queue.Arrival{
 			Message: entry.Message, Sent: now, Due: now + delay.Milliseconds(), Lane: layout.GroupLane(entry.Message.Group),
 		})
-		arriving.remember(sh, qs, now, i, results[i])
+		arriving.accepted(i, results[i])
 		sh.sizes = append(sh.sizes, entry.Message.Size())
 	}
+	arriving.remember(sh, qs, now)
 	for i := range results {
 		results[i].Origin = qs.Record.Origin
 	}

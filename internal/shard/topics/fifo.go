@@ -119,7 +119,7 @@ func (sh *Shard) number(fs []fanout) {
 		o := sh.Duplicates.Recall(s.recent, s.incarnation, now, ids[i])
 		f.result = queues.SendResult{ID: o.ID, Sequence: o.Sequence, Duplicate: o.Found}
 	}
-	here := map[dedup.ID]queues.SendResult{}
+	here, accepted := map[dedup.ID]queues.SendResult{}, make([]deduplog.Entry, 0, len(fs))
 	for i := range fs {
 		f := &fs[i]
 		if f.result.Duplicate {
@@ -137,9 +137,10 @@ func (sh *Shard) number(fs []fanout) {
 		f.result = queues.SendResult{ID: f.P.ID, Sequence: f.Sequence}
 		here[ids[i]] = f.result
 		sh.archive(t, s, f)
-		sh.Duplicates.Note(s.recent, s.incarnation, now, ids[i], deduplog.Original{ID: f.P.ID, Sequence: f.Sequence})
+		accepted = append(accepted, deduplog.Entry{Dedup: ids[i], ID: f.P.ID, Sequence: f.Sequence})
 	}
-	if len(here) > 0 {
+	if len(accepted) > 0 {
+		sh.Duplicates.Note(s.recent, s.incarnation, now, accepted...)
 		sh.Batch.Set(sequenceKey(sh.ID, s.incarnation), binary.BigEndian.AppendUint64(nil, s.next))
 	}
 }

@@ -94,7 +94,7 @@ const (
 
 	// formatFile holds the version of our own format in decimal.
 	formatFile = "godwit-format"
-	format     = 4
+	format     = 5
 
 	// oldestFormat is the oldest that is read. Such a directory is marked with our format, as
 	// an older godwit would not understand our additions.

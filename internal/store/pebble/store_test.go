@@ -119,7 +119,7 @@ func TestFormat(t *testing.T) {
 		t.Fatal(err)
 	}
 	closed(t, s)
-	if got, err := os.ReadFile(mark); err != nil || string(got) != "4\n" {
+	if got, err := os.ReadFile(mark); err != nil || string(got) != "5\n" {
 		t.Fatalf("a new store's format file says %q, %v", got, err)
 	}
 	refused := func(what string, phrases ...string) {
@@ -134,7 +134,7 @@ func TestFormat(t *testing.T) {
 			}
 		}
 	}
-	for _, damage := range []string{"5\n", "1\n"} {
+	for _, damage := range []string{"6\n", "1\n"} {
 		if err := os.WriteFile(mark, []byte(damage), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -144,7 +144,7 @@ func TestFormat(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ mark, phrase string }{
-		{"5\n", "a newer one"},
+		{"6\n", "a newer one"},
 		{"1\n", "before the first release"},
 		{"4000000000\n", "4000000000"},
 		{"", "backup"},
@@ -160,7 +160,7 @@ func TestFormat(t *testing.T) {
 		t.Fatal(err)
 	}
 	refused("no format file", "another directory")
-	for _, before := range []string{"2\n", "3\n"} {
+	for _, before := range []string{"2\n", "3\n", "4\n"} {
 		if err := os.WriteFile(mark, []byte(before), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -169,7 +169,7 @@ func TestFormat(t *testing.T) {
 			t.Errorf("after the refusals: %q, %v, %v", v, ok, err)
 		}
 		closed(t, s)
-		if got, err := os.ReadFile(mark); err != nil || string(got) != "4\n" {
+		if got, err := os.ReadFile(mark); err != nil || string(got) != "5\n" {
 			t.Errorf("the format file of a store of version %q says %q, %v", before, got, err)
 		}
 	}

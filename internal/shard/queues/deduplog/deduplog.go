@@ -2,11 +2,16 @@
 // have accepted in the last five minutes, whatever has become of them since.
 //
 // The records of all queues and topics of a shard are in buckets of one minute, so that one
-// range tombstone drops all that expired in a minute.
+// range tombstone drops all that expired in a minute. A message that was accepted alone has a
+// record by its id, which is a hash, so that the store has it anywhere in its bucket. Messages
+// that were accepted together have one record, behind those of the batches before: that costs
+// the store less than a tenth a message.
 package deduplog
 
 import (
 	"encoding/binary"
+	"iter"
+	"slices"
 
 	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/queue/dedup"
@@ -33,8 +38,21 @@ type Original struct {
 	Found    bool
 }
 
-// recordSize is the size of a record: a time, a sequence and a message id.
-const recordSize = 8 + 8 + len(message.ID{})
+// Entry is a message that was accepted under a deduplication id.
+type Entry struct {
+	Dedup    dedup.ID
+	ID       message.ID
+	Sequence uint64
+}
+
+// The sizes of records, in bytes. A record has a time, and behind it a sequence and a message id;
+// in that of a batch these follow the id they were accepted under, for each message.
+const (
+	timeSize   = 8
+	resultSize = 8 + len(message.ID{})
+	recordSize = timeSize + resultSize
+	entrySize  = len(dedup.ID{}) + resultSize
+)
 
 // keySize is the size of a key.
 const keySize = 3 + 8 + 8 + len(dedup.ID{})
@@ -42,42 +60,84 @@ const keySize = 3 + 8 + 8 + len(dedup.ID{})
 // CheckRecord reports whether a record can be read.
 func CheckRecord(value []byte) bool { return len(value) == recordSize }
 
-// key is the key of what a queue or topic accepted under an id in a minute since the epoch.
-// scope identifies the queue or topic in the log: an incarnation.
-func key(shard uint16, minute int64, scope layout.Incarnation, id dedup.ID) []byte {
-	key := append(make([]byte, 0, keySize), prefix(shard)...)
-	key = binary.BigEndian.AppendUint64(key, uint64(minute))
-	key = binary.BigEndian.AppendUint64(key, uint64(scope))
-	return append(key, id[:]...)
+// CheckBatch reports whether the record of a batch can be read.
+func CheckBatch(value []byte) bool {
+	return len(value) > timeSize && (len(value)-timeSize)%entrySize == 0
 }
 
-func prefix(shard uint16) []byte { return keyspace.Shard(shard, keyspace.Duplicates) }
+// bucket is the beginning of the keys of what a queue or topic accepted in a minute since the
+// epoch. scope identifies the queue or topic in the log: an incarnation.
+func bucket(shard uint16, tag byte, minute int64, scope layout.Incarnation) []byte {
+	key := append(make([]byte, 0, keySize), keyspace.Shard(shard, tag)...)
+	key = binary.BigEndian.AppendUint64(key, uint64(minute))
+	return binary.BigEndian.AppendUint64(key, uint64(scope))
+}
 
-// maxLoaded bounds the records of a bucket that Load reads into its filter. For a bucket with
-// more, every send looks into the store, until the bucket expires.
+// key is the key of what was accepted under an id.
+func key(shard uint16, minute int64, scope layout.Incarnation, id dedup.ID) []byte {
+	return append(bucket(shard, keyspace.Duplicates, minute, scope), id[:]...)
+}
+
+// batchKey is the key of the batch that begins with the message of a sequence number.
+func batchKey(shard uint16, minute int64, scope layout.Incarnation, first uint64) []byte {
+	return binary.BigEndian.AppendUint64(bucket(shard, keyspace.DuplicateBatches, minute, scope), first)
+}
+
+// maxLoaded bounds the records of a bucket that Load reads into its filter, but for those of
+// batches. For a bucket with more, every send looks into the store, until the bucket expires.
 const maxLoaded = 50_000
 
-// Load makes the in-memory filters of what a queue or topic accepted in the last dedup.Life.
+// Load makes what is in memory of what a queue or topic accepted in the last dedup.Life.
 func (l *Log) Load(scope layout.Incarnation, now int64) *dedup.Window {
 	l.shard.FlushAppended()
 	w := &dedup.Window{}
 	for m := dedup.Minute(now - dedup.Life); m <= dedup.Minute(now); m++ {
-		bucket := key(l.shard.ID, m, scope, dedup.ID{})
-		bucket = bucket[:len(bucket)-len(dedup.ID{})]
-		n := 0
-		err := store.EachOf(l.kernel.Store, keyspace.KindDuplicate, keyspace.Prefix(bucket), func(k *keyspace.Key, _ []byte) error {
-			if n++; n > maxLoaded {
-				w.Unknown(m)
-				return store.ErrStop
-			}
-			w.Add(m, dedup.ID(k.Bytes(keyspace.PartID)))
-			return nil
-		})
-		if err != nil {
+		if err := l.load(w, scope, m); err != nil {
 			l.kernel.Fatal(err)
 		}
 	}
 	return w
+}
+
+func (l *Log) load(w *dedup.Window, scope layout.Incarnation, minute int64) error {
+	n := 0
+	single := keyspace.Prefix(bucket(l.shard.ID, keyspace.Duplicates, minute, scope))
+	if err := store.EachOf(l.kernel.Store, keyspace.KindDuplicate, single, func(k *keyspace.Key, _ []byte) error {
+		if n++; n > maxLoaded {
+			w.Unknown(minute)
+			return store.ErrStop
+		}
+		w.Add(minute, dedup.ID(k.Bytes(keyspace.PartID)))
+		return nil
+	}); err != nil {
+		return err
+	}
+	var ids []dedup.ID
+	batches := keyspace.Prefix(bucket(l.shard.ID, keyspace.DuplicateBatches, minute, scope))
+	return store.EachOf(l.kernel.Store, keyspace.KindDuplicateBatch, batches, func(k *keyspace.Key, value []byte) error {
+		first, _ := k.Number(keyspace.PartSequence)
+		ids = ids[:0]
+		for e := range entries(value) {
+			ids = append(ids, e.Dedup)
+		}
+		w.AddBatch(minute, first, ids)
+		return nil
+	})
+}
+
+// entries are those of a batch's record.
+func entries(value []byte) iter.Seq[Entry] {
+	return func(yield func(Entry) bool) {
+		if !CheckBatch(value) {
+			return
+		}
+		for part := range slices.Chunk(value[timeSize:], entrySize) {
+			id, result := part[:len(dedup.ID{})], part[len(dedup.ID{}):]
+			if !yield(Entry{Dedup: dedup.ID(id), Sequence: binary.BigEndian.Uint64(result), ID: message.ID(result[8:])}) {
+				return
+			}
+		}
+	}
 }
 
 // Recall finds what a queue or topic has accepted under an id in the last dedup.Life before
@@ -87,20 +147,32 @@ func (l *Log) Recall(w *dedup.Window, scope layout.Incarnation, now int64, id de
 		if c.Added {
 			l.shard.FlushAppended()
 		}
-		if o := l.read(c.Minute, scope, now, id); o.Found {
+		if o := l.read(c, scope, now, id); o.Found {
 			return o
 		}
 	}
 	return Original{}
 }
 
-func (l *Log) read(minute int64, scope layout.Incarnation, now int64, id dedup.ID) Original {
-	value, ok, err := l.kernel.Store.Get(nil, key(l.shard.ID, minute, scope, id))
+func (l *Log) read(c dedup.Candidate, scope layout.Incarnation, now int64, id dedup.ID) Original {
+	at := key(l.shard.ID, c.Minute, scope, id)
+	if c.Batched {
+		at = batchKey(l.shard.ID, c.Minute, scope, c.First)
+	}
+	value, ok, err := l.kernel.Store.Get(nil, at)
 	if err != nil {
 		l.kernel.Fatal(err)
 	}
-	if ok && len(value) == recordSize && now-int64(binary.BigEndian.Uint64(value)) < dedup.Life {
-		return Original{ID: message.ID(value[16:]), Sequence: binary.BigEndian.Uint64(value[8:]), Found: true}
+	if !ok || len(value) < recordSize || now-int64(binary.BigEndian.Uint64(value)) >= dedup.Life {
+		return Original{}
+	}
+	if !c.Batched {
+		return Original{ID: message.ID(value[timeSize+8:]), Sequence: binary.BigEndian.Uint64(value[timeSize:]), Found: true}
+	}
+	for e := range entries(value) {
+		if e.Dedup == id {
+			return Original{ID: e.ID, Sequence: e.Sequence, Found: true}
+		}
 	}
 	return Original{}
 }
@@ -110,21 +182,42 @@ func (l *Log) read(minute int64, scope layout.Incarnation, now int64, id dedup.I
 // it does not flush the journal to find out.
 func (l *Log) SurelyNew(w *dedup.Window, scope layout.Incarnation, now int64, id dedup.ID) bool {
 	for _, c := range w.Candidates(now, id) {
-		if c.Added || l.read(c.Minute, scope, now, id).Found {
+		if c.Added || l.read(c, scope, now, id).Found {
 			return false
 		}
 	}
 	return true
 }
 
-// Note records what was accepted under an id, and drops the buckets that have expired.
-func (l *Log) Note(w *dedup.Window, scope layout.Incarnation, now int64, id dedup.ID, o Original) {
-	value := binary.BigEndian.AppendUint64(make([]byte, 0, recordSize), uint64(now))
-	value = binary.BigEndian.AppendUint64(value, o.Sequence)
-	l.shard.Batch.Set(key(l.shard.ID, dedup.Minute(now), scope, id), append(value, o.ID[:]...))
-	w.Add(dedup.Minute(now), id)
+// Note records what a command has accepted, in the order of its sequence numbers, and drops the
+// buckets that have expired.
+func (l *Log) Note(w *dedup.Window, scope layout.Incarnation, now int64, accepted ...Entry) {
+	minute := dedup.Minute(now)
+	value := binary.BigEndian.AppendUint64(make([]byte, 0, timeSize+len(accepted)*entrySize), uint64(now))
+	if len(accepted) > 1 && w.TakesBatch(minute) {
+		ids := make([]dedup.ID, len(accepted))
+		for i, e := range accepted {
+			ids[i] = e.Dedup
+			value = e.appendResult(append(value, e.Dedup[:]...))
+		}
+		first := accepted[0].Sequence
+		l.shard.Batch.Set(batchKey(l.shard.ID, minute, scope, first), value)
+		w.AddBatch(minute, first, ids)
+	} else {
+		for _, e := range accepted {
+			l.shard.Batch.Set(key(l.shard.ID, minute, scope, e.Dedup), e.appendResult(value[:timeSize]))
+			w.Add(minute, e.Dedup)
+		}
+	}
 	if over := dedup.Minute(now - dedup.Life); over > l.from {
-		l.shard.Batch.DeleteRange(prefix(l.shard.ID), binary.BigEndian.AppendUint64(prefix(l.shard.ID), uint64(over)))
+		for _, tag := range []byte{keyspace.Duplicates, keyspace.DuplicateBatches} {
+			from := keyspace.Shard(l.shard.ID, tag)
+			l.shard.Batch.DeleteRange(from, binary.BigEndian.AppendUint64(slices.Clone(from), uint64(over)))
+		}
 		l.from = over
 	}
+}
+
+func (e *Entry) appendResult(b []byte) []byte {
+	return append(binary.BigEndian.AppendUint64(b, e.Sequence), e.ID[:]...)
 }

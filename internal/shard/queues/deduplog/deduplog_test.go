@@ -1,7 +1,9 @@
 package deduplog_test
 
 import (
+	"encoding/binary"
 	"log/slog"
+	"math/bits"
 	"testing"
 	"time"
 
@@ -65,14 +67,18 @@ func (w *world) advance(d time.Duration) {
 
 func (w *world) records() (n int) {
 	w.Helper()
-	if err := store.Each(w.store, keyspace.Prefix(keyspace.Shard(w.shard.ID, keyspace.Duplicates)), func(_, value []byte) error {
-		n++
-		if !deduplog.CheckRecord(value) {
-			w.Errorf("a record of %d bytes", len(value))
+	for tag, check := range map[byte]func([]byte) bool{
+		keyspace.Duplicates: deduplog.CheckRecord, keyspace.DuplicateBatches: deduplog.CheckBatch,
+	} {
+		if err := store.Each(w.store, keyspace.Prefix(keyspace.Shard(w.shard.ID, tag)), func(_, value []byte) error {
+			n++
+			if !check(value) {
+				w.Errorf("a record of %d bytes", len(value))
+			}
+			return nil
+		}); err != nil {
+			w.Fatal(err)
 		}
-		return nil
-	}); err != nil {
-		w.Fatal(err)
 	}
 	return n
 }
@@ -99,7 +105,7 @@ func TestRemembers(t *testing.T) {
 			}
 		})
 	}
-	w.run(func(now int64) { w.log.Note(windows["a"], layout.Incarnation(scopes["a"]), now, id, first) })
+	w.run(func(now int64) { w.log.Note(windows["a"], layout.Incarnation(scopes["a"]), now, entry(id, first)) })
 	expect("at once", "a", id, first)
 	expect("another id", "a", other, deduplog.Original{})
 	expect("another queue", "b", id, deduplog.Original{})
@@ -120,8 +126,107 @@ func TestRemembers(t *testing.T) {
 		t.Errorf("%d records", n)
 	}
 	w.advance(2 * time.Minute)
-	w.run(func(now int64) { w.log.Note(windows["b"], layout.Incarnation(scopes["b"]), now, other, first) })
+	w.run(func(now int64) { w.log.Note(windows["b"], layout.Incarnation(scopes["b"]), now, entry(other, first)) })
 	if n := w.records(); n != 1 {
 		t.Errorf("%d records once those of the first are over", n)
+	}
+}
+
+func entry(id dedup.ID, o deduplog.Original) deduplog.Entry {
+	return deduplog.Entry{Dedup: id, ID: o.ID, Sequence: o.Sequence}
+}
+
+// TestRemembersBatches: messages that were accepted together have one record, in which each is
+// found for five minutes, also over a restart.
+func TestRemembersBatches(t *testing.T) {
+	const scope, other = layout.Incarnation(1), layout.Incarnation(2)
+	w := open(t, memory.New(), clock.NewVirtual(time.Date(2026, 1, 1, 0, 0, 30, 0, time.UTC)))
+	window := &dedup.Window{}
+	number := uint64(100)
+	var accepted []deduplog.Entry
+	accept := func(n int) {
+		t.Helper()
+		var batch []deduplog.Entry
+		for range n {
+			number++
+			id := message.ID{byte(number)}
+			batch = append(batch, deduplog.Entry{Dedup: dedup.NewID("", id.String()), ID: id, Sequence: number})
+		}
+		w.run(func(now int64) { w.log.Note(window, scope, now, batch...) })
+		accepted = append(accepted, batch...)
+	}
+	expect := func(when string, found bool) {
+		t.Helper()
+		w.run(func(now int64) {
+			for _, e := range accepted {
+				want := deduplog.Original{}
+				if found {
+					want = deduplog.Original{ID: e.ID, Sequence: e.Sequence, Found: true}
+				}
+				if got := w.log.Recall(window, scope, now, e.Dedup); got != want {
+					t.Errorf("%s: %d is %+v", when, e.Sequence, got)
+				}
+				if is := w.log.SurelyNew(window, scope, now, e.Dedup); is && found {
+					t.Errorf("%s: %d is surely new", when, e.Sequence)
+				}
+				if got := w.log.Recall(w.log.Load(other, now), other, now, e.Dedup); got.Found {
+					t.Errorf("%s: another queue has %+v", when, got)
+				}
+			}
+			if got := w.log.Recall(window, scope, now, dedup.NewID("", "new")); got.Found {
+				t.Errorf("%s: a new id is %+v", when, got)
+			}
+		})
+	}
+	for _, n := range []int{10, 1, 2, 10} {
+		accept(n)
+		expect("at once", true)
+	}
+	if n := w.records(); n != 4 {
+		t.Errorf("%d records of three batches and a message", n)
+	}
+	w.advance(5*time.Minute - time.Millisecond)
+	w.close()
+	w = open(t, w.store, w.clock)
+	w.run(func(now int64) { window = w.log.Load(scope, now) })
+	expect("after a restart", true)
+	w.advance(time.Millisecond)
+	expect("five minutes later", false)
+	w.advance(2 * time.Minute)
+	accepted = nil
+	accept(2)
+	expect("a later batch", true)
+	if n := w.records(); n != 1 {
+		t.Errorf("%d records once those of the first are over", n)
+	}
+}
+
+// A bucket whose index is full gets a record a message.
+func TestManyBatches(t *testing.T) {
+	const scope = layout.Incarnation(1)
+	w := open(t, memory.New(), clock.NewVirtual(time.Date(2026, 1, 1, 0, 0, 30, 0, time.UTC)))
+	window, minute := &dedup.Window{}, dedup.Minute(w.shard.Now())
+	for number := uint64(1); window.TakesBatch(minute); number++ { // as if they were there
+		var id dedup.ID
+		binary.BigEndian.PutUint32(id[:], bits.Reverse32(uint32(number)))
+		window.AddBatch(minute, number, []dedup.ID{id})
+	}
+	var batch []deduplog.Entry
+	for i := range 10 {
+		batch = append(batch, deduplog.Entry{Dedup: dedup.NewID("", message.ID{byte(i)}.String()), ID: message.ID{byte(i)}, Sequence: 1<<40 + uint64(i)})
+	}
+	w.run(func(now int64) { w.log.Note(window, scope, now, batch...) })
+	if n := w.records(); n != len(batch) {
+		t.Errorf("%d records", n)
+	}
+	w.run(func(now int64) {
+		for _, e := range batch {
+			if got := w.log.Recall(window, scope, now, e.Dedup); !got.Found || got.ID != e.ID || got.Sequence != e.Sequence {
+				t.Errorf("%d is %+v", e.Sequence, got)
+			}
+		}
+	})
+	if !window.TakesBatch(minute + 1) {
+		t.Error("the next minute takes no batch")
 	}
 }

@@ -73,6 +73,7 @@ type lab struct {
 	pool   *invoke.Pool
 	runner *process.Runner
 	dir    string
+	memory int // of functions, in MB; 0: 128
 
 	mu    sync.Mutex
 	zips  map[[sha256.Size]byte][]byte
@@ -174,7 +175,7 @@ func (l *lab) function(zip []byte, runtime, handler string, environment ...strin
 	l.n++
 	t := function.Target{
 		Function: arn.Function("us-east-1", "123456789012", "f"), Name: "f", Version: function.Latest, Build: fmt.Sprint(l.n),
-		Runtime: runtime, Handler: handler, MemoryMB: 128, EphemeralMB: 512, Timeout: runTime,
+		Runtime: runtime, Handler: handler, MemoryMB: cmp.Or(l.memory, 128), EphemeralMB: 512, Timeout: runTime,
 		Environment: map[string]string{}, Logging: function.Logging{Format: function.TextLogs},
 		Code: function.Code{SHA256: sha256.Sum256(zip), Size: int64(len(zip))},
 	}

@@ -81,27 +81,18 @@ const farApart = 8
 
 // GetEach calls f with the value of each existing key of keys and the key's index, in ascending
 // order of the keys. The value is valid during the call; that of a single key may be kept. It
-// uses one iterator, which for adjacent uncached keys costs a fraction of a Get for each. An
-// error of f ends it. Errors: f's but for ErrStop, and the store's.
+// uses one iterator, which for adjacent uncached keys costs a fraction of a Get for each, or
+// Gets for keys of many ranges, which a store finds by filters. An error of f ends it. Errors:
+// f's but for ErrStop, and the store's.
 func GetEach(r Reader, keys [][]byte, f func(i int, value []byte) error) error {
-	switch len(keys) {
-	case 0:
-		return nil
-	case 1:
-		value, ok, err := r.Get(nil, keys[0])
-		if err != nil || !ok {
-			return err
-		}
-		if err = f(0, value); errors.Is(err, ErrStop) {
-			err = nil
-		}
-		return err
-	}
 	order := make([]int, len(keys))
 	for i := range order {
 		order[i] = i
 	}
 	slices.SortFunc(order, func(a, b int) int { return bytes.Compare(keys[a], keys[b]) })
+	if len(keys) < 2 || scattered(keys, order) {
+		return getEach(r, keys, order, f)
+	}
 	first, last := keys[order[0]], keys[order[len(order)-1]]
 	it, err := r.Iter(first, append(bytes.Clone(last), 0))
 	if err != nil {
@@ -130,4 +121,33 @@ func GetEach(r Reader, keys [][]byte, f func(i int, value []byte) error) error {
 		}
 	}
 	return it.Close()
+}
+
+// scattered reports whether most of the ordered keys are of other ranges than their neighbours. A
+// range is what begins alike and ends with a number, as the messages of a group do.
+func scattered(keys [][]byte, order []int) bool {
+	ranges := 1
+	for i, at := range order[1:] {
+		a, b := keys[order[i]], keys[at]
+		if n := max(0, len(a)-8); len(a) != len(b) || !bytes.Equal(a[:n], b[:n]) {
+			ranges++
+		}
+	}
+	return 2*ranges > len(order)
+}
+
+func getEach(r Reader, keys [][]byte, order []int, f func(i int, value []byte) error) error {
+	for _, i := range order {
+		value, ok, err := r.Get(nil, keys[i])
+		if ok && err == nil {
+			err = f(i, value)
+		}
+		switch {
+		case errors.Is(err, ErrStop):
+			return nil
+		case err != nil:
+			return err
+		}
+	}
+	return nil
 }

@@ -3,6 +3,7 @@ package store_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -55,6 +56,50 @@ func TestGetEach(t *testing.T) {
 		}
 		if d := cmp.Diff(c.want, got); d != "" {
 			t.Errorf("%v: -want +got:\n%s", c.keys, d)
+		}
+	}
+}
+
+// counted counts the iterators of a store.
+type counted struct {
+	store.Store
+	iterators int
+}
+
+func (c *counted) Iter(lower, upper []byte) (store.Iterator, error) {
+	c.iterators++
+	return c.Store.Iter(lower, upper)
+}
+
+// Keys next to each other are found by one iterator, those of many ranges by none.
+func TestGetEachOfRanges(t *testing.T) {
+	for text, iterators := range map[string]int{
+		"a-00000001":                                  0,
+		"a-00000001 a-00000002":                       1,
+		"a-00000001 b-00000001":                       0,
+		"a-00000001 a-00000009 b-00000001 b-00000002": 1,
+		"a-00000001 b-00000001 c-00000001 c-00000002": 0,
+		"a-1 a-11111111 a-111111111 a-111111111111":   0,
+	} {
+		s := &counted{Store: memory.New()}
+		var b mutation.Batch
+		var keys [][]byte
+		for key := range strings.FieldsSeq(text) {
+			keys = append(keys, []byte(key))
+			b.Set([]byte(key), []byte(key))
+		}
+		if err := s.Apply(false, &b); err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		if err := store.GetEach(s, keys, func(i int, value []byte) error {
+			n++
+			if string(value) != string(keys[i]) {
+				t.Errorf("%s: %q is found for %q", text, value, keys[i])
+			}
+			return nil
+		}); err != nil || n != len(keys) || s.iterators != iterators {
+			t.Errorf("%s: %v, %d keys, %d iterators", text, err, n, s.iterators)
 		}
 	}
 }

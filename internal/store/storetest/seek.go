@@ -47,6 +47,7 @@ func testSeek(t *testing.T, e Engine) {
 func testGetEach(t *testing.T, e Engine) {
 	s := e.open(t)
 	apply(t, s, Sets("a", "1", "c", "2", "cc", "", "e", "4"))
+	apply(t, s, Sets("range 1 00000001", "5", "range 2 00000001", "6", "range 2 00000002", "7", "range 3 00000001", "8"))
 	for _, c := range []struct {
 		keys []string
 		want string
@@ -56,6 +57,8 @@ func testGetEach(t *testing.T, e Engine) {
 		{[]string{"b"}, ""},
 		{[]string{"e", "a", "b", "c", "d", "cc", "z"}, "1=1 3=2 5= 0=4 "},
 		{[]string{"a", "a"}, "0=1 1=1 "},
+		{[]string{"range 3 00000001", "range 1 00000001", "range 2 00000001", "range 4 00000001"}, "1=5 2=6 0=8 "},
+		{[]string{"range 2 00000002", "range 2 00000001", "range 2 00000003", "range 3 00000001"}, "1=6 0=7 3=8 "},
 	} {
 		var keys [][]byte
 		for _, k := range c.keys {

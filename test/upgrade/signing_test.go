@@ -34,12 +34,9 @@ func TestSigningKeysOfEarlierVersions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	archives, err := filepath.Glob("testdata/*.tar.gz")
-	if err != nil || len(archives) == 0 {
-		t.Fatalf("there are no directories: %v", err)
-	}
-	for _, archive := range archives {
-		t.Run(filepath.Base(archive), func(t *testing.T) {
+	for _, name := range []string{"d80cf7c", "e351ca1"} { // later ones have moved them
+		t.Run(name, func(t *testing.T) {
+			archive := filepath.Join("testdata", name+".tar.gz")
 			unpacked := func() (data string) {
 				t.Helper()
 				data = filepath.Join(t.TempDir(), "data")

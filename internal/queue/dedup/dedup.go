@@ -77,15 +77,15 @@ func (w *Window) Candidates(now int64, id ID) []Candidate {
 // Add adds a message with a record of its own.
 func (w *Window) Add(minute int64, id ID) { w.bucket(minute).single.add(id) }
 
-// TakesBatch reports whether a bucket may get another batch: what an index of it needs in memory
-// is bounded.
-func (w *Window) TakesBatch(minute int64) bool {
+// TakesBatch reports whether a bucket may get another batch, whose first message has the sequence
+// number first. Its index is bounded, and so is how far the numbers in it are apart; they have to
+// grow, which they do unless a repair has lost the last one.
+func (w *Window) TakesBatch(minute int64, first uint64) bool {
 	b := w.buckets[minute]
-	return b == nil || b.batched.used < maxBatched
+	return b == nil || b.batched.takes(first)
 }
 
-// AddBatch adds messages with a record for all of them. first is the sequence number of the first
-// one, which is above those of the bucket's batches before.
+// AddBatch adds messages with a record for all of them, of a batch that TakesBatch is true of.
 func (w *Window) AddBatch(minute int64, first uint64, ids []ID) {
 	b := w.bucket(minute)
 	for _, id := range ids {

@@ -13,14 +13,20 @@ type places struct {
 	used     int
 	capacity int    // to begin with, in ids
 	base     uint64 // the first batch
+	last     uint64 // the latest one
 }
 
 // maxBatched is how many ids of a bucket are in batches at most. What is accepted beyond has records
 // of its own, so that the index of a queue is bounded by 130 MB, and is loaded within a second.
 const maxBatched = 1 << 20
 
-// offsetBits is how many bits of a slot are the batch's: as many messages fit in a minute.
+// offsetBits is how many bits of a slot are the batch's: more messages than a minute has.
 const offsetBits = 32
+
+// takes reports whether another batch has a place: behind the others, and not too far.
+func (p *places) takes(first uint64) bool {
+	return p.used == 0 || p.used < maxBatched && first > p.last && first-p.base < 1<<offsetBits-1
+}
 
 func (p *places) add(id ID, first uint64) {
 	switch {
@@ -37,6 +43,7 @@ func (p *places) add(id ID, first uint64) {
 		}
 	}
 	p.used++
+	p.last = first
 	p.put(uint64(binary.BigEndian.Uint32(id[:]))<<offsetBits | (first - p.base + 1))
 }
 

@@ -155,15 +155,15 @@ func (l *Log) Recall(w *dedup.Window, scope layout.Incarnation, now int64, id de
 }
 
 func (l *Log) read(c dedup.Candidate, scope layout.Incarnation, now int64, id dedup.ID) Original {
-	at := key(l.shard.ID, c.Minute, scope, id)
+	at, readable := key(l.shard.ID, c.Minute, scope, id), CheckRecord
 	if c.Batched {
-		at = batchKey(l.shard.ID, c.Minute, scope, c.First)
+		at, readable = batchKey(l.shard.ID, c.Minute, scope, c.First), CheckBatch
 	}
 	value, ok, err := l.kernel.Store.Get(nil, at)
 	if err != nil {
 		l.kernel.Fatal(err)
 	}
-	if !ok || len(value) < recordSize || now-int64(binary.BigEndian.Uint64(value)) >= dedup.Life {
+	if !ok || !readable(value) || now-int64(binary.BigEndian.Uint64(value)) >= dedup.Life {
 		return Original{}
 	}
 	if !c.Batched {
@@ -194,15 +194,14 @@ func (l *Log) SurelyNew(w *dedup.Window, scope layout.Incarnation, now int64, id
 func (l *Log) Note(w *dedup.Window, scope layout.Incarnation, now int64, accepted ...Entry) {
 	minute := dedup.Minute(now)
 	value := binary.BigEndian.AppendUint64(make([]byte, 0, timeSize+len(accepted)*entrySize), uint64(now))
-	if len(accepted) > 1 && w.TakesBatch(minute) {
+	if len(accepted) > 1 && w.TakesBatch(minute, accepted[0].Sequence) {
 		ids := make([]dedup.ID, len(accepted))
 		for i, e := range accepted {
 			ids[i] = e.Dedup
 			value = e.appendResult(append(value, e.Dedup[:]...))
 		}
-		first := accepted[0].Sequence
-		l.shard.Batch.Set(batchKey(l.shard.ID, minute, scope, first), value)
-		w.AddBatch(minute, first, ids)
+		l.shard.Batch.Set(batchKey(l.shard.ID, minute, scope, accepted[0].Sequence), value)
+		w.AddBatch(minute, accepted[0].Sequence, ids)
 	} else {
 		for _, e := range accepted {
 			l.shard.Batch.Set(key(l.shard.ID, minute, scope, e.Dedup), e.appendResult(value[:timeSize]))

@@ -89,6 +89,7 @@ var faults = []fault{
 	{name: "a deduplication id is not written", store: rewriting(func(k keyspace.Key, op mutation.Op, _, value []byte) ([]byte, bool) {
 		return value, k.ID != keyspace.KindDuplicate || op != mutation.Set
 	})},
+	{name: "the deduplication ids of a batch are not written", store: rewriting(drops(keyspace.KindDuplicateBatch, mutation.Set))},
 	{name: "a lease does not end", store: rewriting(func(k keyspace.Key, op mutation.Op, _, value []byte) ([]byte, bool) {
 		if k.ID == keyspace.KindLease && op == mutation.Set {
 			value = bytes.Clone(value)

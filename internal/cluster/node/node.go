@@ -307,7 +307,7 @@ func (n *Node) serve(owner *replica.Owner, serving bool) {
 // being applied.
 func (n *Node) Serves() bool {
 	owner := n.serves.Load()
-	return owner != nil && !owner.Down()
+	return owner != nil && owner.Failed() == nil
 }
 
 // change makes a change that forwarders of requests wait for.
@@ -343,7 +343,7 @@ func (n *Node) HandOver(ctx context.Context, to string) error {
 		return ErrNotOwner
 	}
 	epoch := owner.Epoch() + 1
-	takeover := record.Record{Kind: record.Takeover, Cell: n.options.Cell, Epoch: epoch, Number: n.replica.Fence().Number, Owner: to}
+	takeover := record.Record{Kind: record.Takeover, Cell: n.options.Cell, Epoch: epoch, Number: n.replica.Latest().Number, Owner: to} // a full disk may hold what is being applied
 	refused := make(chan struct{}, 1)
 	appended := func(_ uint64, err error) {
 		if err != nil {

@@ -71,7 +71,7 @@ type Owner struct {
 	busy     bool       // a goroutine is appending queue to the log
 	watching bool       // the timer for the oldest of queue is set
 	failed   error
-	down     atomic.Bool // failed is set
+	down     atomic.Pointer[error] // failed, to be read without mu
 	closed   bool
 	waiters  map[chan struct{}]uint64 // closed once a number is accepted
 	confirm  *round                   // that callers may join; nil: none
@@ -117,15 +117,14 @@ func (r *Replica) Own(epoch uint64, o OwnerOptions) (*Owner, error) {
 // Epoch is the epoch that the owner writes in.
 func (o *Owner) Epoch() uint64 { return o.epoch }
 
-// Failed is why the owner has stepped down; nil: it has not.
+// Failed is why the owner has stepped down; nil: it has not. It waits for nobody who writes: that may
+// take as long as the disk is full.
 func (o *Owner) Failed() error {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.failed
+	if failed := o.down.Load(); failed != nil {
+		return *failed
+	}
+	return nil
 }
-
-// Down reports that the owner has stepped down. Unlike Failed it waits for nobody who writes.
-func (o *Owner) Down() bool { return o.down.Load() }
 
 // Apply implements store.Store.
 func (o *Owner) Apply(sync bool, batches ...*mutation.Batch) error {
@@ -298,7 +297,8 @@ func (o *Owner) failLocked(err error) {
 		return
 	}
 	o.failed = fmt.Errorf("cell %d, epoch %d: %w", o.cell, o.epoch, err)
-	o.down.Store(true)
+	failed := o.failed
+	o.down.Store(&failed)
 	if o.options.Detach {
 		o.Freeze()
 	}

@@ -232,6 +232,24 @@ func (e expression) check(t *testing.T, known map[string]map[string]bool) {
 	}
 }
 
+// A queue that holds messages is told of after a restart, though nobody uses it: that is what
+// GodwitQueueStalls is about.
+func TestPrometheusAfterARestart(t *testing.T) {
+	endpoint, restart := startDiskWith(t, func(c *config.Config) { c.Prometheus, c.PrometheusSeries = true, 1000 })
+	queues := client(endpoint)
+	for _, name := range []string{"stalled", "empty"} {
+		createQueue(t, queues, name)
+	}
+	must(queues.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: aws.String(endpoint + "/000000000000/stalled"), MessageBody: aws.String("x")}))(t)
+	samples := scrape(t, restart())
+	for queue, want := range map[string]string{"stalled": "1", "empty": ""} {
+		name := `godwit_sqs_messages{account="000000000000",queue="` + queue + `",region="us-east-1",state="visible"}`
+		if samples[name] != want {
+			t.Errorf("%s is %q, want %q", name, samples[name], want)
+		}
+	}
+}
+
 // TestDeployedFiles: the dashboard and the alert rules can be read, and name
 // metrics and labels that are there.
 func TestDeployedFiles(t *testing.T) {

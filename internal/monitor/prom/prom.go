@@ -2,8 +2,8 @@
 //
 // An event costs a few additions, at most a lookup in a map, and no allocation; the names and
 // values for Prometheus are made at collection. Queues, topics and functions have series of
-// their own up to a bound, in the order of their first use; the others are counted under the
-// name "other".
+// their own up to a bound, in the order of their first use, or as they hold messages at the start;
+// the others are counted under the name "other".
 package prom
 
 import (
@@ -112,6 +112,14 @@ func New(o Options) *Metrics {
 	m.registry.MustRegister(build, m,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
+}
+
+// Resume gives series to queues that hold messages at a start: what nobody uses any more is
+// what an alert has to see. Half of the series are left for queues that are used.
+func (m *Metrics) Resume(holding []arn.ARN) {
+	for _, queue := range holding[:min(len(holding), (m.queues.limit+1)/2)] {
+		m.queues.of(queue)
+	}
 }
 
 // Watch sets the gauges: they exist later than the first events.

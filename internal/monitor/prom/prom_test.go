@@ -114,6 +114,25 @@ func TestSeriesAreBounded(t *testing.T) {
 	check(scrape(t, m), map[string]string{fmt.Sprintf(sentOf, "a", "q0", "r"): "1"})
 }
 
+// Queues that hold messages have series from the start, up to half of the bound, without being
+// used: else nobody would be told of a queue that stalls once the process was started again.
+func TestHoldingQueuesHaveSeries(t *testing.T) {
+	m := New(Options{Series: 3, Gauges: Gauges{Queue: func(arn.ARN) (shard.QueueGauges, error) {
+		return shard.QueueGauges{Counts: queue.Counts{Visible: 7}, OldestAge: time.Hour}, nil
+	}}})
+	m.Resume([]arn.ARN{arn.Queue("r", "a", "q0"), arn.Queue("r", "a", "q1"), arn.Queue("r", "a", "q2")})
+	queues(m).Add(sent("used", 1))
+	got := scrape(t, m)
+	for queue, want := range map[string]string{"q0": "3600", "q1": "3600", "q2": "", "used": "3600"} {
+		if age := got[fmt.Sprintf(`godwit_sqs_oldest_message_age_seconds{account="a",queue="%s",region="r"}`, queue)]; age != want {
+			t.Errorf("the age of %s is %q, want %q", queue, age, want)
+		}
+	}
+	if deleted := got[`godwit_sqs_messages_deleted_total{account="a",queue="q0",region="r"}`]; deleted != "0" {
+		t.Errorf("the alert needs how many were deleted, and has %q", deleted)
+	}
+}
+
 // Functions are bounded likewise, and have histograms of their own.
 func TestFunctions(t *testing.T) {
 	errs := map[string]error{}

@@ -64,6 +64,7 @@ func (p *Prometheus) Ask(engine *shard.Engine, pool *invoke.Pool, sockets *netwo
 	if p == nil {
 		return
 	}
+	p.Resume(engine.NonEmptyQueues())
 	var late lateness
 	p.Watch(prom.Gauges{
 		Accounts: engine.Accounts,

@@ -63,6 +63,7 @@ type Follower struct {
 	tables    map[string]hashed // tables of the latest point, by name
 	number    uint64            // of the latest point
 	trimmed   time.Time
+	claim     claim
 
 	stop  context.CancelFunc
 	ended chan struct{}
@@ -236,6 +237,8 @@ func (f *Follower) round(ctx context.Context) error {
 		if err := f.resume(ctx); err != nil {
 			return err
 		}
+	} else if err := f.dispute(ctx); err != nil {
+		return err
 	}
 	if err := f.makePoint(ctx); err != nil {
 		return err
@@ -257,8 +260,10 @@ func (f *Follower) resume(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	f.claim = claim{looked: f.Clock.Now(), mine: map[string]uint64{}}
 	if len(all) > 0 { // also if it is damaged
-		f.number = all[len(all)-1].number
+		latest := all[len(all)-1]
+		f.number, f.claim.mine[latest.key] = latest.number, latest.number
 	}
 	found, err := f.Place.Find(ctx, time.Time{})
 	switch {
@@ -325,10 +330,16 @@ func (f *Follower) makePoint(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := f.Place.putPoint(ctx, f.number+1, point); err != nil {
+	key, text, err := point.encode(f.number + 1)
+	if err != nil {
+		return err
+	}
+	f.claim.mine[key] = f.number + 1 // a put that fails may have been done
+	if err := f.Place.put(ctx, key, bytes.NewReader(text)); err != nil {
 		return err
 	}
 	f.number++
+	f.claim.made(f.number)
 	f.tables = tables
 	f.mu.Lock()
 	defer f.mu.Unlock()

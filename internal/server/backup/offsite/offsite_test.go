@@ -437,6 +437,83 @@ func TestWrongClock(t *testing.T) {
 	})
 }
 
+// Two servers at one place: the one that began last goes on, the other one makes no points and says
+// why, since a restore would take either's, and goes on once the first has ended.
+func TestTwoServers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newObjects()
+		first, second := files{"MANIFEST": "first"}, files{"MANIFEST": "second"}
+		set := options(t, o, &first)
+		f := start(t, set)
+		sleep(50 * time.Second)
+		other := options(t, o, &second)
+		s := start(t, other)
+		sleep(5 * time.Minute)
+		same(t, contents(t, set.Place, time.Time{}), second)
+		if err := f.Failing(); err == nil || !strings.Contains(err.Error(), "another server") {
+			t.Errorf("the first one says %v", err)
+		}
+		if err := s.Failing(); err != nil {
+			t.Errorf("the second one says %v", err)
+		}
+		o.locked(func() { first["MANIFEST"] = "first, later" })
+		stop(t, s)
+		sleep(90 * time.Second)
+		same(t, contents(t, set.Place, time.Time{}), first)
+		if err := f.Failing(); err != nil {
+			t.Errorf("alone again, the first one says %v", err)
+		}
+		stop(t, f)
+	})
+}
+
+// A put that fails and is done is no other server's.
+func TestUncertainPut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newObjects()
+		store := files{"MANIFEST": "1"}
+		set := options(t, o, &store)
+		set.Place.Objects = &uncertain{objects: o}
+		f := start(t, set)
+		sleep(5 * time.Minute)
+		if s := f.Status(); s.Made < 5 || s.Failed < 5 || s.Problem != nil && errors.Is(s.Problem, errAnother) {
+			t.Errorf("%+v", s)
+		}
+		stop(t, f)
+	})
+}
+
+// uncertain has each second point put, and says that it was not.
+type uncertain struct {
+	*objects
+	n int
+}
+
+func (u *uncertain) Put(ctx context.Context, name outlet.Name, write func(io.Writer) error) error {
+	err := u.objects.Put(ctx, name, write)
+	if strings.HasPrefix(name.Key, "p/points/") {
+		if u.n++; u.n%2 == 0 {
+			return errors.New("no answer")
+		}
+	}
+	return err
+}
+
+// Who removes all that there is gets all of it again with the next point.
+func TestEmptied(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newObjects()
+		store := files{"000001.sst": "one", "MANIFEST": "1"}
+		set := options(t, o, &store)
+		f := start(t, set)
+		sleep(50 * time.Second)
+		o.locked(func() { clear(o.contents) })
+		sleep(20 * time.Second)
+		same(t, contents(t, set.Place, time.Time{}), store)
+		stop(t, f)
+	})
+}
+
 // What is not as it was written is found: a point by its name, and pieces by what restores them.
 func TestDamagedPoint(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -12,7 +12,6 @@
 package offsite
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
@@ -155,15 +154,14 @@ func (p *Place) put(ctx context.Context, key string, from io.Reader) error {
 	})
 }
 
-// putPoint writes a point, after everything that it names. Versions before had no numbers, and
-// find the point below its number, too.
-func (p *Place) putPoint(ctx context.Context, number uint64, point *Point) error {
-	text, err := json.Marshal(point)
-	if err != nil {
-		return err
+// encode makes the object of a point, which is written after everything that it names. Versions
+// before had no numbers, and find the point below its number, too.
+func (p *Point) encode(number uint64) (key string, text []byte, err error) {
+	if text, err = json.Marshal(p); err != nil {
+		return "", nil, err
 	}
 	sum := sha256.Sum256(text)
-	return p.put(ctx, pointsDir+strconv.FormatUint(number, 10)+"/"+point.CreatedAt.UTC().Format(timeForm)+"-"+hex.EncodeToString(sum[:])+".json", bytes.NewReader(text))
+	return pointsDir + strconv.FormatUint(number, 10) + "/" + p.CreatedAt.UTC().Format(timeForm) + "-" + hex.EncodeToString(sum[:]) + ".json", text, nil
 }
 
 // listed is a point with the properties in its name.

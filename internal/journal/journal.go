@@ -274,7 +274,7 @@ func (j *Journal) Await(c *Commit) {
 
 // Flush makes everything appended so far visible in the store.
 func (j *Journal) Flush() {
-	j.flush(func(batches ...*mutation.Batch) error { return j.store.Apply(false, batches...) }, func() {})
+	j.flush(func(batches ...*mutation.Batch) error { return j.store.Apply(store.NoSync, batches...) }, func() {})
 }
 
 // flushSyncing is Flush that also begins to sync what it applies, and all that was applied

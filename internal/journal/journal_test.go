@@ -251,7 +251,7 @@ func TestReplay(t *testing.T) {
 	observe := func(p []byte) {
 		c, err := mutation.DecodeFramedBatch(bytes.Clone(p))
 		if err == nil {
-			err = replayed.Apply(true, &c.Batch)
+			err = replayed.Apply(store.Sync, &c.Batch)
 		}
 		if err != nil {
 			t.Error(err)
@@ -353,7 +353,7 @@ func TestAbandoned(t *testing.T) {
 // A damaged record of a stream is found when the stream is opened.
 func TestDamagedStream(t *testing.T) {
 	s := memory.New()
-	if err := s.Apply(true, storetest.Sets(string(stateKey(5)), "?")); err != nil {
+	if err := s.Apply(store.Sync, storetest.Sets(string(stateKey(5)), "?")); err != nil {
 		t.Fatal(err)
 	}
 	j := Open(Options{Store: s})
@@ -432,13 +432,13 @@ type committing struct {
 	nothing         bool // Commit returns no sync to wait for
 }
 
-func (c *committing) Apply(sync bool, batches ...*mutation.Batch) error {
+func (c *committing) Apply(sync store.SyncMode, batches ...*mutation.Batch) error {
 	c.applied++
 	return c.Store.Apply(sync, batches...)
 }
 
 func (c *committing) Commit(batches ...*mutation.Batch) (durable func() error, err error) {
-	err = c.Apply(false, batches...)
+	err = c.Apply(store.NoSync, batches...)
 	if c.nothing {
 		return nil, err
 	}

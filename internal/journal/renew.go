@@ -50,5 +50,5 @@ func Renew(st store.Store) error {
 	if err != nil {
 		return err
 	}
-	return st.Apply(true, b)
+	return st.Apply(store.Sync, b)
 }

@@ -26,7 +26,7 @@ type counted struct {
 	bytes, gets int
 }
 
-func (c *counted) Apply(sync bool, batches ...*mutation.Batch) error {
+func (c *counted) Apply(sync store.SyncMode, batches ...*mutation.Batch) error {
 	for _, b := range batches {
 		c.bytes += b.Size()
 	}

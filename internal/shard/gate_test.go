@@ -22,7 +22,7 @@ func newGatedStore() *gatedStore {
 	return &gatedStore{Gated: storetest.Gated{Store: memory.New()}}
 }
 
-func (s *gatedStore) Apply(sync bool, batches ...*mutation.Batch) error {
+func (s *gatedStore) Apply(sync store.SyncMode, batches ...*mutation.Batch) error {
 	err := s.Store.Apply(sync, batches...)
 	if s.applied != nil {
 		s.applied()

@@ -159,7 +159,7 @@ func replay(t *testing.T, batches []*mutation.FramedBatch) store.Store {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := s.Apply(true, &c.Batch); err != nil {
+		if err := s.Apply(store.Sync, &c.Batch); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -38,7 +38,7 @@ func keyIn(t *testing.T, key string) store.Store {
 	s := memory.New()
 	var b mutation.Batch
 	b.Set([]byte(key), []byte("12345678"))
-	if err := s.Apply(true, &b); err != nil {
+	if err := s.Apply(store.Sync, &b); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -188,7 +188,7 @@ func TestUnreadableKeysOfWhatIsReadLater(t *testing.T) {
 				damage.Set(key[:len(key)-1], value)
 			}
 		}
-		if err := s.Apply(true, &damage); err != nil || damage.Len() == 0 {
+		if err := s.Apply(store.Sync, &damage); err != nil || damage.Len() == 0 {
 			t.Fatal(damage.Len(), err)
 		}
 		o.Journal = journal.Open(journal.Options{Store: s})

@@ -24,7 +24,7 @@ func TestGetEach(t *testing.T) {
 			b.Set(fmt.Append(nil, i), fmt.Append(nil, "value ", i))
 		}
 	}
-	if err := s.Apply(false, &b); err != nil {
+	if err := s.Apply(store.NoSync, &b); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ keys, want []int }{
@@ -88,7 +88,7 @@ func TestGetEachOfRanges(t *testing.T) {
 			keys = append(keys, []byte(key))
 			b.Set([]byte(key), []byte(key))
 		}
-		if err := s.Apply(false, &b); err != nil {
+		if err := s.Apply(store.NoSync, &b); err != nil {
 			t.Fatal(err)
 		}
 		n := 0
@@ -112,7 +112,7 @@ func TestStop(t *testing.T) {
 	for i := range 4 {
 		b.Set([]byte{byte(i)}, []byte{byte(i)})
 	}
-	if err := s.Apply(false, &b); err != nil {
+	if err := s.Apply(store.NoSync, &b); err != nil {
 		t.Fatal(err)
 	}
 	span := keyspace.Span{Lower: []byte{1}}
@@ -177,7 +177,7 @@ func TestEachOf(t *testing.T) {
 		for _, key := range keys {
 			b.Set([]byte(key), []byte("value of "+key))
 		}
-		if err := s.Apply(false, &b); err != nil {
+		if err := s.Apply(store.NoSync, &b); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -228,7 +228,7 @@ func TestEachOf(t *testing.T) {
 		}
 		var b mutation.Batch
 		b.Delete([]byte(key))
-		if err := s.Apply(false, &b); err != nil {
+		if err := s.Apply(store.NoSync, &b); err != nil {
 			t.Fatal(err)
 		}
 	}

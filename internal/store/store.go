@@ -53,16 +53,25 @@ type Iterator interface {
 	Close() error
 }
 
+// SyncMode says whether Apply waits for the disk.
+type SyncMode uint8
+
+// The modes of Apply.
+const (
+	NoSync SyncMode = iota // it returns once the batches are visible
+	Sync                   // it returns once they, and everything applied before, are durable
+)
+
 // Store is an ordered key-value store with atomic, durable batches. All methods may be called
 // concurrently.
 type Store interface {
 	Reader
 	// Apply makes the batches visible as one atomic unit: a crash keeps all of their writes or
-	// none. With sync it returns once they, and everything applied before, are durable. Batches
-	// become durable in the order in which they were applied. The batches are not kept.
+	// none. Batches become durable in the order in which they were applied. The batches are not
+	// kept.
 	//
 	// A failure leaves the store unusable: the caller must end the process.
-	Apply(sync bool, batches ...*mutation.Batch) error
+	Apply(sync SyncMode, batches ...*mutation.Batch) error
 	// Sync returns once everything applied so far is durable.
 	Sync() error
 	// Snapshot is an immutable view of the current state. The caller closes it.

@@ -421,11 +421,11 @@ func TestStoreOfEverything(t *testing.T) {
 	e.checkStreams()
 	inOrder, byStream := memory.New(), memory.New()
 	for _, c := range e.batches {
-		must(0, inOrder.Apply(true, &c.Batch))(t)
+		must(0, inOrder.Apply(store.Sync, &c.Batch))(t)
 	}
 	slices.SortStableFunc(e.batches, func(a, b *mutation.FramedBatch) int { return cmp.Compare(a.Stream, b.Stream) })
 	for _, c := range e.batches {
-		must(0, byStream.Apply(true, &c.Batch))(t)
+		must(0, byStream.Apply(store.Sync, &c.Batch))(t)
 	}
 	storetest.Equal(t, s, inOrder)
 	storetest.Equal(t, s, byStream)

@@ -73,7 +73,7 @@ func (s *watchedStore) copy() error {
 	if err := it.Close(); err != nil {
 		return err
 	}
-	return s.shadow.Apply(false, all)
+	return s.shadow.Apply(store.NoSync, all)
 }
 
 // or is what the store says or, if it has failed, what its shadow does.
@@ -115,7 +115,7 @@ func (s *watchedStore) Checkpoint(dir string) error { return s.store.Checkpoint(
 
 func (s *watchedStore) Close() error { return s.store.Close() }
 
-func (s *watchedStore) Apply(sync bool, batches ...*mutation.Batch) error {
+func (s *watchedStore) Apply(sync store.SyncMode, batches ...*mutation.Batch) error {
 	return s.write(batches, func(st store.Store) error { return st.Apply(sync, batches...) })
 }
 
@@ -127,7 +127,7 @@ func (s *watchedStore) write(batches []*mutation.Batch, f func(store.Store) erro
 			batches[i] = s.bug.apply(b)
 		}
 	}
-	if err := s.shadow.Apply(false, batches...); err != nil {
+	if err := s.shadow.Apply(store.NoSync, batches...); err != nil {
 		return err
 	}
 	if !s.disk.hasFailed() {
@@ -179,7 +179,7 @@ type committer struct{ *watchedStore }
 
 func (s *committer) Commit(batches ...*mutation.Batch) (durable func() error, err error) {
 	if s.bug != nil && s.bug.sync != nil {
-		return s.Sync, s.Apply(false, batches...)
+		return s.Sync, s.Apply(store.NoSync, batches...)
 	}
 	s.disk.set(func(d *disk) { d.syncing = true })
 	err = s.write(batches, func(st store.Store) (err error) {

@@ -28,7 +28,7 @@ type blocked struct {
 	released chan struct{}
 }
 
-func (b *blocked) Apply(sync bool, batches ...*mutation.Batch) error {
+func (b *blocked) Apply(sync store.SyncMode, batches ...*mutation.Batch) error {
 	if b.full.Load() {
 		b.waits.Store(true)
 		<-b.released
@@ -82,7 +82,7 @@ func TestHandOverOfABlockedStore(t *testing.T) {
 	write := func() {
 		b := new(mutation.Batch)
 		b.Set([]byte("k"), nil)
-		_ = owner.Owner().Apply(true, b)
+		_ = owner.Owner().Apply(store.Sync, b)
 	}
 	go write()
 	for !st.waits.Load() {

@@ -67,7 +67,7 @@ func TestFlush(t *testing.T) {
 				t.Helper()
 				b := new(mutation.Batch)
 				b.Set([]byte("k"), bytes.Repeat([]byte("v"), size))
-				if err := n.Owner().Apply(true, b); err != nil {
+				if err := n.Owner().Apply(store.Sync, b); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -131,7 +131,7 @@ func TestTakeover(t *testing.T) {
 
 		b := new(mutation.Batch)
 		b.Set([]byte("k"), []byte("v"))
-		if err := ps[0].Owner().Apply(true, b); err != nil {
+		if err := ps[0].Owner().Apply(store.Sync, b); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
@@ -210,7 +210,7 @@ func TestOwnerCutOff(t *testing.T) {
 		if s := ps[0].state(); s.Owner != "n1" || s.Own || s.Serving {
 			t.Errorf("who was replaced: %+v", s)
 		}
-		if err := ps[0].Owner().Apply(true, new(mutation.Batch)); err == nil {
+		if err := ps[0].Owner().Apply(store.Sync, new(mutation.Batch)); err == nil {
 			t.Error("who was replaced may write")
 		}
 		if f := ps[1].failures(); len(f) > 0 {
@@ -413,7 +413,7 @@ func TestHandOver(t *testing.T) {
 		pass(2 * lease)
 		b := new(mutation.Batch)
 		b.Set([]byte("k"), []byte("v"))
-		if err := ps[0].Owner().Apply(true, b); err != nil {
+		if err := ps[0].Owner().Apply(store.Sync, b); err != nil {
 			t.Fatal(err)
 		}
 		began := clock.System.Now()
@@ -511,7 +511,7 @@ func disowning(through <-chan struct{}) func(*node.Options) {
 			}
 			b := new(mutation.Batch)
 			b.Set([]byte("late"), []byte("v"))
-			return errors.Join(owner.Apply(true, b), owner.Close())
+			return errors.Join(owner.Apply(store.Sync, b), owner.Close())
 		}
 	}
 }

@@ -31,7 +31,7 @@ func open(flushes func() int) *engine {
 	return &engine{Store: overlay.New(base), base: base, flushes: flushes}
 }
 
-func (e *engine) Apply(_ bool, batches ...*mutation.Batch) error {
+func (e *engine) Apply(_ store.SyncMode, batches ...*mutation.Batch) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.number++
@@ -49,7 +49,7 @@ func (e *engine) Apply(_ bool, batches ...*mutation.Batch) error {
 func (e *engine) flush(n int) error {
 	for range min(n, len(e.pending)) {
 		number := e.number - uint64(len(e.pending)) + 1
-		if err := e.Flush(number, func() error { return e.base.Apply(false, e.pending[0]) }); err != nil {
+		if err := e.Flush(number, func() error { return e.base.Apply(store.NoSync, e.pending[0]) }); err != nil {
 			return err
 		}
 		e.pending = slices.Delete(e.pending, 0, 1)
@@ -114,7 +114,7 @@ func TestFlush(t *testing.T) {
 	write := func(f func(b *mutation.Batch)) {
 		b := new(mutation.Batch)
 		f(b)
-		if err := e.Apply(false, b); err != nil {
+		if err := e.Apply(store.NoSync, b); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -126,7 +126,7 @@ func TestFlush(t *testing.T) {
 	want := memory.New()
 	first := new(mutation.Batch)
 	first.Set([]byte("a"), []byte("3"))
-	if err := want.Apply(false, first); err != nil {
+	if err := want.Apply(store.NoSync, first); err != nil {
 		t.Fatal(err)
 	}
 	broken := errors.New("broken")
@@ -151,7 +151,7 @@ func TestFreeze(t *testing.T) {
 		t.Helper()
 		b := new(mutation.Batch)
 		b.Set([]byte(key), []byte(value))
-		if err := s.Apply(false, b); err != nil {
+		if err := s.Apply(store.NoSync, b); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -27,12 +27,12 @@ func Bootstrap(st store.Store, cell uint16) error {
 	}
 	var b mutation.Batch
 	first.Put(&b, cell)
-	return st.Apply(true, &b)
+	return st.Apply(store.Sync, &b)
 }
 
 // Standalone makes a replica's store, which nobody else has open, one of a single node.
 func Standalone(st store.Store, cell uint16) error {
 	var b mutation.Batch
 	b.Delete(record.Key(cell))
-	return st.Apply(true, &b)
+	return st.Apply(store.Sync, &b)
 }

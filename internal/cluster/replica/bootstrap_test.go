@@ -7,6 +7,7 @@ import (
 	"godwit.dev/godwit/internal/cluster/record"
 	"godwit.dev/godwit/internal/cluster/replica"
 	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/memory"
 )
 
@@ -38,7 +39,7 @@ func TestBootstrap(t *testing.T) {
 	led.Number = 9
 	var b mutation.Batch
 	led.Put(&b, 3)
-	if err := st.Apply(true, &b); err != nil {
+	if err := st.Apply(store.Sync, &b); err != nil {
 		t.Fatal(err)
 	}
 	if err := replica.Bootstrap(st, 3); !errors.Is(err, replica.ErrBootstrapped) {

@@ -127,7 +127,7 @@ func (o *Owner) Failed() error {
 }
 
 // Apply implements store.Store.
-func (o *Owner) Apply(sync bool, batches ...*mutation.Batch) error {
+func (o *Owner) Apply(sync store.SyncMode, batches ...*mutation.Batch) error {
 	n := 0
 	for _, b := range batches {
 		n += b.Len()
@@ -137,7 +137,7 @@ func (o *Owner) Apply(sync bool, batches ...*mutation.Batch) error {
 			return err
 		}
 	}
-	if sync {
+	if sync == store.Sync {
 		return o.Sync()
 	}
 	return nil

@@ -203,8 +203,11 @@ func (r *Replica) commit(last *mutation.Batch) error {
 	if err := r.Damage(); err != nil {
 		return err
 	}
-	// The first fence is durable at once: no single server may take the store for its own.
-	if err := r.store.Apply(!r.marked, append(batches, &fence)...); err != nil {
+	sync := store.NoSync
+	if !r.marked { // the first fence is durable at once: no single server may take the store for its own
+		sync = store.Sync
+	}
+	if err := r.store.Apply(sync, append(batches, &fence)...); err != nil {
 		return fmt.Errorf("cell %d: %w", r.cell, err)
 	}
 	r.marked = true

@@ -130,7 +130,7 @@ func TestStore(t *testing.T) {
 			}
 			b := new(mutation.Batch)
 			b.Delete(record.Key(0))
-			if err := s.Apply(false, b); err != nil {
+			if err := s.Apply(store.NoSync, b); err != nil {
 				t.Fatal(err)
 			}
 			return s
@@ -167,14 +167,14 @@ func get(t testing.TB, r store.Reader, key string) string {
 func TestReplaced(t *testing.T) {
 	failed := make(chan error, 1)
 	n := own(t, memory.New(), replica.OwnerOptions{Failed: func(err error) { failed <- err }})
-	if err := n.Apply(true, set("k", "1")); err != nil {
+	if err := n.Apply(store.Sync, set("k", "1")); err != nil {
 		t.Fatal(err)
 	}
 	if err := n.Confirm(t.Context()); err != nil {
 		t.Errorf("the owner is not confirmed: %v", err)
 	}
 	n.log.Hold()
-	if err := n.Apply(false, set("k", "2")); err != nil {
+	if err := n.Apply(store.NoSync, set("k", "2")); err != nil {
 		t.Fatal(err)
 	}
 	if got := get(t, n, "k"); got != "2" {
@@ -186,7 +186,7 @@ func TestReplaced(t *testing.T) {
 		t.Errorf("stepped down with %v", err)
 	}
 	for what, err := range map[string]error{
-		"Sync": n.Sync(), "Apply": n.Apply(false, set("k", "3")), "Confirm": n.Confirm(t.Context()), "Failed": n.Failed(), "Close": n.Close(),
+		"Sync": n.Sync(), "Apply": n.Apply(store.NoSync, set("k", "3")), "Confirm": n.Confirm(t.Context()), "Failed": n.Failed(), "Close": n.Close(),
 	} {
 		if !errors.Is(err, replica.ErrReplaced) {
 			t.Errorf("%s says %v", what, err)
@@ -228,7 +228,7 @@ func TestOutcomes(t *testing.T) {
 	n.log.Hold()
 	written := make(chan error, 1)
 	write := func(value string) {
-		go func() { written <- n.Apply(true, set("k", value)) }()
+		go func() { written <- n.Apply(store.Sync, set("k", value)) }()
 		until(t, "it is on its way", func() bool {
 			select {
 			case err := <-failed:
@@ -306,7 +306,7 @@ func TestPatience(t *testing.T) {
 	log.Hold()
 	const records = 4
 	for range records {
-		if err := owner.Apply(false, set("k", "v")); err != nil {
+		if err := owner.Apply(store.NoSync, set("k", "v")); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -421,11 +421,11 @@ func (s *skipping) Seek(key []byte) bool {
 func TestDetached(t *testing.T) {
 	failed := make(chan error, 1)
 	n := own(t, memory.New(), replica.OwnerOptions{Detach: true, Failed: func(err error) { failed <- err }})
-	if err := n.Apply(true, set("k", "1")); err != nil {
+	if err := n.Apply(store.Sync, set("k", "1")); err != nil {
 		t.Fatal(err)
 	}
 	n.log.Hold()
-	if err := n.Apply(false, set("k", "2")); err != nil {
+	if err := n.Apply(store.NoSync, set("k", "2")); err != nil {
 		t.Fatal(err)
 	}
 	waiting := make(chan error, 1)
@@ -443,7 +443,7 @@ func TestDetached(t *testing.T) {
 		t.Errorf("the replica has %q", got)
 	}
 	for what, err := range map[string]error{
-		"the Sync that waited": <-waiting, "Apply": n.Apply(true, set("l", "3")), "Sync": n.Sync(),
+		"the Sync that waited": <-waiting, "Apply": n.Apply(store.Sync, set("l", "3")), "Sync": n.Sync(),
 	} {
 		if err != nil {
 			t.Errorf("%s says %v", what, err)

@@ -19,6 +19,7 @@ import (
 	"godwit.dev/godwit/internal/cluster/replog"
 	"godwit.dev/godwit/internal/cluster/replog/simulated"
 	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/memory"
 	"godwit.dev/godwit/internal/store/storetest"
 	"godwit.dev/godwit/test/soak"
@@ -192,7 +193,7 @@ func copied(t *testing.T, s *memory.Store) *memory.Store {
 	for k, v := range storetest.Dump(t, s) {
 		b.Set(k, v)
 	}
-	if err := out.Apply(false, b); err != nil {
+	if err := out.Apply(store.NoSync, b); err != nil {
 		t.Fatal(err)
 	}
 	return out
@@ -362,7 +363,7 @@ func (w *world) command(n *simNode) {
 		b.Set(fmt.Appendf(side, "%d", w.r.IntN(3)), bytes.Repeat([]byte("s"), w.r.IntN(60)))
 	}
 	b.Set(fmt.Appendf(nil, "mark %d", o.id), nil)
-	if err := n.owner.Apply(false, b); err != nil {
+	if err := n.owner.Apply(store.NoSync, b); err != nil {
 		w.t.Error(err)
 		return
 	}

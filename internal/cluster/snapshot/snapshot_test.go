@@ -279,7 +279,7 @@ func TestStore(t *testing.T) {
 	for i := range 1000 {
 		b.Set(fmt.Appendf(nil, "key %d", i), bytes.Repeat([]byte{byte(i)}, i))
 	}
-	if err := st.Apply(false, b); err != nil {
+	if err := st.Apply(store.NoSync, b); err != nil {
 		t.Fatal(err)
 	}
 	o := offer(t, func(dir string) (uint64, error) { return 1, st.Checkpoint(dir) })

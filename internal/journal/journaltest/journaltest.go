@@ -139,7 +139,7 @@ func testReplay(t *testing.T, st store.Store, own func(key []byte) bool) {
 		defer mu.Unlock()
 		c, err := mutation.DecodeFramedBatch(bytes.Clone(p))
 		if err == nil {
-			err = replayed.Apply(true, &c.Batch)
+			err = replayed.Apply(store.Sync, &c.Batch)
 		}
 		if err != nil {
 			t.Error(err)

@@ -9,6 +9,7 @@ import (
 	"godwit.dev/godwit/internal/alarm"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/storetest"
 )
 
@@ -165,7 +166,7 @@ func TestUnreadableActionIsLeftOut(t *testing.T) {
 		b.Set(key, []byte("garbage"))
 		break // the oldest
 	}
-	if err := w.store.Apply(true, &b); err != nil {
+	if err := w.store.Apply(store.Sync, &b); err != nil {
 		t.Fatal(err)
 	}
 	w.executor.failing, w.executor.actions = nil, nil
@@ -197,7 +198,7 @@ func TestUnreadableRecordsAreLeftOut(t *testing.T) {
 			break // of a, and the oldest
 		}
 	}
-	if err := w.store.Apply(true, &b); err != nil {
+	if err := w.store.Apply(store.Sync, &b); err != nil {
 		t.Fatal(err)
 	}
 	e = w.open(w.store)

@@ -79,7 +79,7 @@ type stopping struct {
 	left int
 }
 
-func (s *stopping) Apply(sync bool, batches ...*mutation.Batch) error {
+func (s *stopping) Apply(sync store.SyncMode, batches ...*mutation.Batch) error {
 	if s.left--; s.left < 0 {
 		return errKilled
 	}

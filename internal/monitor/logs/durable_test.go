@@ -20,8 +20,8 @@ type syncing struct {
 	largest atomic.Int64
 }
 
-func (s *syncing) Apply(sync bool, batches ...*mutation.Batch) error {
-	s.dirty.Store(!sync)
+func (s *syncing) Apply(sync store.SyncMode, batches ...*mutation.Batch) error {
+	s.dirty.Store(sync == store.NoSync)
 	for _, b := range batches {
 		for size := int64(b.Size()); ; {
 			was := s.largest.Load()

@@ -10,6 +10,7 @@ import (
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/shard/kernel"
+	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/memory"
 )
 
@@ -139,7 +140,7 @@ func TestTimeOfEarlierVersions(t *testing.T) {
 	st := memory.New()
 	var b mutation.Batch
 	b.Set(key(tagClock), numbers(uint64(at(time.Hour))))
-	check(t, st.Apply(true, &b))
+	check(t, st.Apply(store.Sync, &b))
 	l, _ := open(t, st, nil)
 	same(t, "the latest time", began.Add(time.Hour), l.kernel.Latest())
 }

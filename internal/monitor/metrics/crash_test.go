@@ -49,7 +49,7 @@ type crashing struct {
 
 var errCrashed = errors.New("crashed")
 
-func (s *crashing) Apply(sync bool, batches ...*mutation.Batch) error {
+func (s *crashing) Apply(sync store.SyncMode, batches ...*mutation.Batch) error {
 	if s.writes--; s.writes < 0 {
 		return errCrashed
 	}
@@ -149,7 +149,7 @@ func memoryOf(t *testing.T, from store.Reader) store.Store {
 	for key, value := range storetest.Dump(t, from) {
 		b.Set(key, value)
 	}
-	if err := to.Apply(true, &b); err != nil {
+	if err := to.Apply(store.Sync, &b); err != nil {
 		t.Fatal(err)
 	}
 	return to

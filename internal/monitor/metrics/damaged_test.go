@@ -12,6 +12,7 @@ import (
 	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/shard/kernel"
+	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/memory"
 	"godwit.dev/godwit/internal/store/storetest"
 )
@@ -40,7 +41,7 @@ func TestDamagedPoints(t *testing.T) {
 			break // the oldest
 		}
 	}
-	if err := st.Apply(true, &b); err != nil {
+	if err := st.Apply(store.Sync, &b); err != nil {
 		t.Fatal(err)
 	}
 	expect := func(want ...int64) {
@@ -85,7 +86,7 @@ func TestDamageIsLoggedWithoutLocks(t *testing.T) {
 	if b.Len() != 1 {
 		t.Fatalf("%d points are in the store", b.Len())
 	}
-	if err := st.Apply(true, &b); err != nil {
+	if err := st.Apply(store.Sync, &b); err != nil {
 		t.Fatal(err)
 	}
 

@@ -569,7 +569,7 @@ func (s countingSnapshot) Iter(lower, upper []byte) (store.Iterator, error) {
 	return s.Snapshot.Iter(lower, upper)
 }
 
-func (s *counting) Apply(sync bool, batches ...*mutation.Batch) error {
+func (s *counting) Apply(sync store.SyncMode, batches ...*mutation.Batch) error {
 	s.written.Add(1)
 	return s.Store.Apply(sync, batches...)
 }

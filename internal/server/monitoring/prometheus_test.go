@@ -35,7 +35,7 @@ type hanging struct {
 	full atomic.Bool
 }
 
-func (h *hanging) Apply(sync bool, batches ...*mutation.Batch) error {
+func (h *hanging) Apply(sync store.SyncMode, batches ...*mutation.Batch) error {
 	if h.full.Load() {
 		h.disk <- struct{}{}
 		defer func() { <-h.disk }()

@@ -25,6 +25,7 @@ import (
 	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard"
+	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/pebble"
 	"godwit.dev/godwit/internal/store/pebble/check"
 	"godwit.dev/godwit/test/output"
@@ -456,7 +457,7 @@ func TestCheckOfASalvagedCopy(t *testing.T) {
 	}
 	b := new(mutation.Batch)
 	b.Set(lost, []byte("garbage"))
-	if err := k.store.Apply(true, b); err != nil {
+	if err := k.store.Apply(store.Sync, b); err != nil {
 		t.Fatal(err)
 	}
 	k.close()
@@ -515,7 +516,7 @@ func TestSalvagedQueueWithoutAName(t *testing.T) {
 			}
 		}
 	}
-	if err := errors.Join(it.Close(), k.store.Apply(true, b)); err != nil || b.Len() != 3 {
+	if err := errors.Join(it.Close(), k.store.Apply(store.Sync, b)); err != nil || b.Len() != 3 {
 		t.Fatal(err, b.Len())
 	}
 	k.close()

@@ -547,7 +547,7 @@ func TestUnreadableMessage(t *testing.T) {
 		if n++; n == 2 {
 			var b mutation.Batch
 			b.Set(key, []byte("garbage"))
-			w.check(w.store.Apply(true, &b))
+			w.check(w.store.Apply(store.Sync, &b))
 		}
 	}
 	taken, _, err := w.Take(w.sub, 10)

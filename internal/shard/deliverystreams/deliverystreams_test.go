@@ -525,7 +525,7 @@ func TestDamagedChunk(t *testing.T) {
 	}
 	var damage mutation.Batch
 	damage.Set(keysOfChunks[1], []byte("damaged"))
-	if err := disk.Apply(true, &damage); err != nil {
+	if err := disk.Apply(store.Sync, &damage); err != nil {
 		t.Fatal(err)
 	}
 	m = open(t, shardtest.JournalOf(t, disk, nil), keys, c, deliverystreams.Options{})

@@ -17,6 +17,7 @@ import (
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/shard/queues"
 	"godwit.dev/godwit/internal/shard/shardtest"
+	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/storetest"
 )
 
@@ -98,7 +99,7 @@ func testUnreadable(t *testing.T, kind string, restart bool, damaged func([]byte
 		t.Helper()
 		var b mutation.Batch
 		b.Set(key, record)
-		a.must(a.store.Apply(true, &b))
+		a.must(a.store.Apply(store.Sync, &b))
 	}
 	set(damaged(second))
 	if restart {
@@ -173,7 +174,7 @@ func TestManyUnreadableRecords(t *testing.T) {
 			b.Set(k, []byte("garbage"))
 		}
 	}
-	a.must(a.store.Apply(true, &b))
+	a.must(a.store.Apply(store.Sync, &b))
 	a.pass(time.Second)
 	a.send("q", "", 1)
 	if got := a.receive("q", 1, time.Minute); len(got) != 0 {

@@ -31,7 +31,7 @@ func (d *Damaged) Lose(t *testing.T, match func(key, value []byte) bool) {
 			d.lost = append(d.lost, bytes.Clone(key))
 		}
 	}
-	if err := d.Apply(true, &b); err != nil || b.Len() == 0 {
+	if err := d.Apply(store.Sync, &b); err != nil || b.Len() == 0 {
 		t.Fatal(b.Len(), err)
 	}
 }

@@ -135,7 +135,7 @@ func TestFormerKeysAreMoved(t *testing.T) {
 			for i, value := range c.stored {
 				records = append(records, former(byte(i+1)), value)
 			}
-			if err := s.Apply(true, storetest.Sets(records...)); err != nil {
+			if err := s.Apply(store.Sync, storetest.Sets(records...)); err != nil {
 				t.Fatal(err)
 			}
 			var disks []*vfs.MemFS // as a crash at each commit leaves them
@@ -197,7 +197,7 @@ func TestFormerKeyThatCannotBeOpened(t *testing.T) {
 	}
 	for name, with := range map[string]*seal.Keys{"no sealer": nil, "another place": sealing} {
 		s := memory.New()
-		if err := s.Apply(true, storetest.Sets(former(1), string(sealed))); err != nil {
+		if err := s.Apply(store.Sync, storetest.Sets(former(1), string(sealed))); err != nil {
 			t.Fatal(err)
 		}
 		e := shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, s, nil), Clock: clock.System, Sealing: with})

@@ -15,6 +15,7 @@ import (
 	"godwit.dev/godwit/internal/shard/shardtest"
 	"godwit.dev/godwit/internal/shard/texts"
 	"godwit.dev/godwit/internal/sms"
+	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/memory"
 	"godwit.dev/godwit/internal/store/storetest"
 	"godwit.dev/godwit/test/soak"
@@ -152,7 +153,7 @@ func TestPasswordsAreSealed(t *testing.T) {
 			t.Errorf("sealed twice: %q, %v", again, err)
 		}
 	}
-	if err := st.Apply(true, &b); err != nil {
+	if err := st.Apply(store.Sync, &b); err != nil {
 		t.Fatal(err)
 	}
 	if with(sealer, wrong) {

@@ -516,7 +516,7 @@ func TestUnownedCountersAreRefused(t *testing.T) {
 		if c.mark != "" {
 			b.Set(topics.DeletedTopicsKey(sh.ID), []byte(c.mark))
 		}
-		if err := s.Apply(true, &b); err != nil {
+		if err := s.Apply(store.Sync, &b); err != nil {
 			t.Fatal(err)
 		}
 		e, err := shard.Open(o)

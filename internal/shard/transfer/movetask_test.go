@@ -22,6 +22,7 @@ import (
 	"godwit.dev/godwit/internal/shard/queues"
 	"godwit.dev/godwit/internal/shard/shardtest"
 	"godwit.dev/godwit/internal/shard/transfer"
+	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/memory"
 	"godwit.dev/godwit/internal/store/storetest"
 	"godwit.dev/godwit/test/soak"
@@ -425,7 +426,7 @@ func TestMoveTaskPassesDamage(t *testing.T) {
 			b.Set(bytes.Clone(k), nil) // as a damaged store shows it
 		}
 	}
-	if err := s.Apply(true, &b); err != nil || b.Len() != 1 {
+	if err := s.Apply(store.Sync, &b); err != nil || b.Len() != 1 {
 		t.Fatal(b.Len(), err)
 	}
 	if err := e.StartMoveTask(ctx, transfer.MoveTaskSpec{ID: "x", Source: shardtest.QueueARN("dead")}); err != nil {

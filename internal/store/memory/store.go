@@ -133,8 +133,8 @@ func (i *iterator) Close() error {
 	return nil
 }
 
-// Apply implements store.Store. Nothing is durable, with sync or without.
-func (s *Store) Apply(_ bool, batches ...*mutation.Batch) error {
+// Apply implements store.Store. Nothing is durable, synced or not.
+func (s *Store) Apply(_ store.SyncMode, batches ...*mutation.Batch) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {

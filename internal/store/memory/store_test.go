@@ -33,7 +33,7 @@ func TestCheckpointDamage(t *testing.T) {
 	for i := range 40 {
 		b := new(mutation.Batch)
 		b.Set(fmt.Appendf(nil, "%02d", i), make([]byte, 64<<10))
-		if err := s.Apply(false, b); err != nil {
+		if err := s.Apply(store.NoSync, b); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -61,7 +61,7 @@ func BenchmarkTen(b *testing.B) {
 			for i := range 100 {
 				batch.Set(key(uint64(n+i)), value)
 			}
-			if err := s.Apply(false, batch); err != nil {
+			if err := s.Apply(store.NoSync, batch); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -113,7 +113,7 @@ func BenchmarkApplySync(b *testing.B) {
 				for p.Next() {
 					batch.Reset()
 					batch.Set(key(next.Add(1)), value)
-					if err := s.Apply(true, batch); err != nil {
+					if err := s.Apply(store.Sync, batch); err != nil {
 						b.Error(err)
 						return
 					}
@@ -142,7 +142,7 @@ func BenchmarkApplyThenSync(b *testing.B) {
 					n++
 					batches[i%len(batches)].Set(key(n), value)
 				}
-				if err := s.Apply(false, &batches[0], &batches[1], &batches[2], &batches[3]); err != nil {
+				if err := s.Apply(store.NoSync, &batches[0], &batches[1], &batches[2], &batches[3]); err != nil {
 					b.Fatal(err)
 				}
 				if err := s.Sync(); err != nil {
@@ -165,7 +165,7 @@ func BenchmarkApplyNoSync(b *testing.B) {
 		batch.Reset()
 		batch.Set(key(n), value)
 		batch.SingleDelete(key(n - 1))
-		if err := s.Apply(false, batch); err != nil {
+		if err := s.Apply(store.NoSync, batch); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -182,7 +182,7 @@ func openStored(b *testing.B) *pebble.Store {
 	for n := range uint64(stored) {
 		batch.Set(key(n), value)
 		if batch.Len() == 1000 {
-			if err := s.Apply(false, batch); err != nil {
+			if err := s.Apply(store.NoSync, batch); err != nil {
 				b.Fatal(err)
 			}
 			batch.Reset()
@@ -273,7 +273,11 @@ func BenchmarkMillionMessages(b *testing.B) {
 			for n := range uint64(records) {
 				write(n)
 				if batch.Len() == perBatch {
-					if err := s.Apply(n%1000 == 0, batch); err != nil {
+					sync := store.NoSync
+					if n%1000 == 0 {
+						sync = store.Sync
+					}
+					if err := s.Apply(sync, batch); err != nil {
 						b.Fatal(err)
 					}
 					batch.Reset()

@@ -88,7 +88,7 @@ func TestDamagedTables(t *testing.T) {
 			b := new(mutation.Batch)
 			copy(value, damagedKey(n))
 			b.Set(damagedKey(n), value)
-			if err := s.Apply(false, b); err != nil {
+			if err := s.Apply(store.NoSync, b); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -187,7 +187,7 @@ func TestDamagedOptions(t *testing.T) {
 			fs := vfs.NewMem()
 			o := options(t, fs)
 			s := open(t, "data", o)
-			if err := s.Apply(true, storetest.Sets("a", "b")); err != nil {
+			if err := s.Apply(store.Sync, storetest.Sets("a", "b")); err != nil {
 				t.Fatal(err)
 			}
 			closed(t, s)
@@ -234,13 +234,13 @@ func TestDamageBesideATornTail(t *testing.T) {
 			o := options(t, fs)
 			s := open(t, "data", o)
 			for n := range 200 {
-				if err := s.Apply(true, storetest.Sets(string(damagedKey(n)), strings.Repeat("x", 450))); err != nil {
+				if err := s.Apply(store.Sync, storetest.Sets(string(damagedKey(n)), strings.Repeat("x", 450))); err != nil {
 					t.Fatal(err)
 				}
 			}
 			closed(t, s)
 			s = open(t, "data", o)
-			if err := s.Apply(true, storetest.Sets("last", "one")); err != nil {
+			if err := s.Apply(store.Sync, storetest.Sets("last", "one")); err != nil {
 				t.Fatal(err)
 			}
 			o.FS = fs.CrashClone(vfs.CrashCloneCfg{})
@@ -317,7 +317,7 @@ func TestDamageBehindTheMark(t *testing.T) {
 			o := options(t, fs)
 			s := open(t, "data", o)
 			for n := range 200 {
-				if err := s.Apply(true, storetest.Sets(string(damagedKey(n)), strings.Repeat("x", 450))); err != nil {
+				if err := s.Apply(store.Sync, storetest.Sets(string(damagedKey(n)), strings.Repeat("x", 450))); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/pebble"
 )
 
@@ -22,7 +23,7 @@ func write(t *testing.T, s *pebble.Store, prefix byte, n int) {
 	for i := range n {
 		b := new(mutation.Batch)
 		b.Set(binary.BigEndian.AppendUint64([]byte{prefix}, uint64(i)), value)
-		if err := s.Apply(false, b); err != nil {
+		if err := s.Apply(store.NoSync, b); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -32,7 +33,7 @@ func dropPrefix(t *testing.T, s *pebble.Store, prefix byte) {
 	t.Helper()
 	b := new(mutation.Batch)
 	b.DeleteRange([]byte{prefix}, []byte{prefix + 1})
-	if err := s.Apply(true, b); err != nil {
+	if err := s.Apply(store.Sync, b); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -95,7 +96,7 @@ func testForget(t *testing.T, noLog bool) {
 			t.Helper()
 			b := new(mutation.Batch)
 			b.Set([]byte(key), value)
-			if err := s.Apply(true, b); err != nil {
+			if err := s.Apply(store.Sync, b); err != nil {
 				t.Fatal(err)
 			}
 		}

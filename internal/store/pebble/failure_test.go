@@ -18,6 +18,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/pebble"
 	"godwit.dev/godwit/internal/store/storetest"
 )
@@ -56,7 +57,7 @@ func isEither(op errorfs.Op) bool { return isTable(op) || isValues(op) }
 // After a failure of the write-ahead log the process must end: nothing is
 // acknowledged, and nothing is served, that may not be on disk.
 func TestLogFailureIsFatal(t *testing.T) {
-	apply := func(s *pebble.Store, b *mutation.Batch) error { return s.Apply(true, b) }
+	apply := func(s *pebble.Store, b *mutation.Batch) error { return s.Apply(store.Sync, b) }
 	commit := func(s *pebble.Store, b *mutation.Batch) error {
 		durable, err := s.Commit(b)
 		if err != nil {
@@ -83,7 +84,7 @@ func TestLogFailureIsFatal(t *testing.T) {
 				fatal = append(fatal, err)
 			}
 			s := open(t, "data", o)
-			if err := s.Apply(true, storetest.Sets("kept", "1")); err != nil {
+			if err := s.Apply(store.Sync, storetest.Sets("kept", "1")); err != nil {
 				t.Fatal(err)
 			}
 			disk.set(func(op errorfs.Op) error {
@@ -96,14 +97,14 @@ func TestLogFailureIsFatal(t *testing.T) {
 				t.Errorf("Apply with a broken log: %v", err)
 			}
 			for call, err := range map[string]error{
-				"Apply":         s.Apply(false, storetest.Sets("later", "1")),
+				"Apply":         s.Apply(store.NoSync, storetest.Sets("later", "1")),
 				"Sync":          s.Sync(),
 				"Get":           second(s.Get(nil, []byte("kept"))),
 				"Snapshot.Get":  second(s.Snapshot().Get(nil, []byte("kept"))),
 				"Checkpoint":    s.Checkpoint("checkpoint"),
 				"Iter":          func() error { _, err := s.Iter(nil, nil); return err }(),
-				"Apply(sync)":   s.Apply(true, storetest.Sets("later", "1")),
-				"Apply nothing": s.Apply(true),
+				"Apply(sync)":   s.Apply(store.Sync, storetest.Sets("later", "1")),
+				"Apply nothing": s.Apply(store.Sync),
 				"Commit":        commit(s, storetest.Sets("later", "1")),
 			} {
 				if !errors.Is(err, syscall.EIO) {
@@ -140,7 +141,7 @@ func fill(t *testing.T, s *pebble.Store, prefix string) {
 	for i := range 200 {
 		b := new(mutation.Batch)
 		b.Set(fmt.Appendf(nil, "%s %d", prefix, i), make([]byte, 1024))
-		if err := s.Apply(false, b); err != nil {
+		if err := s.Apply(store.NoSync, b); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -161,7 +162,7 @@ func TestBackgroundFailureIsFatal(t *testing.T) {
 		}
 		return nil
 	})
-	for i := 0; s.Apply(false, storetest.Sets(fmt.Sprint(i), strings.Repeat("x", 1024))) == nil; i++ {
+	for i := 0; s.Apply(store.NoSync, storetest.Sets(fmt.Sprint(i), strings.Repeat("x", 1024))) == nil; i++ {
 		if i > 1000 {
 			t.Fatal("a store whose tables cannot be written goes on")
 		}
@@ -196,7 +197,7 @@ func TestFailureOfValuesIsFatal(t *testing.T) {
 		}
 		return nil
 	})
-	for i := 0; s.Apply(false, storetest.Sets(fmt.Sprint(i), strings.Repeat("x", 1024))) == nil; i++ {
+	for i := 0; s.Apply(store.NoSync, storetest.Sets(fmt.Sprint(i), strings.Repeat("x", 1024))) == nil; i++ {
 	}
 	select {} // a write may learn of it before the process ends
 }
@@ -259,7 +260,7 @@ func TestOnDiskFullMakesRoom(t *testing.T) {
 		}
 		return nil
 	})
-	if err := s.Apply(true, storetest.Sets("a", "1")); err != nil {
+	if err := s.Apply(store.Sync, storetest.Sets("a", "1")); err != nil {
 		t.Errorf("Apply: %v", err)
 	}
 	if calls.Load() != 1 {
@@ -277,7 +278,7 @@ func TestFullDiskInTheLogIsFatal(t *testing.T) {
 	var fatal atomic.Pointer[error]
 	o.Fatal = func(err error) { fatal.Store(&err) }
 	s := open(t, "data", o)
-	if err := s.Apply(true, storetest.Sets("a", "1")); err != nil {
+	if err := s.Apply(store.Sync, storetest.Sets("a", "1")); err != nil {
 		t.Fatal(err)
 	}
 	disk.set(func(op errorfs.Op) error {
@@ -286,7 +287,7 @@ func TestFullDiskInTheLogIsFatal(t *testing.T) {
 		}
 		return nil
 	})
-	if err := s.Apply(true, storetest.Sets("b", "1")); !errors.Is(err, syscall.ENOSPC) {
+	if err := s.Apply(store.Sync, storetest.Sets("b", "1")); !errors.Is(err, syscall.ENOSPC) {
 		t.Errorf("Apply on a full disk: %v", err)
 	}
 	if err := fatal.Load(); err == nil || !errors.Is(*err, syscall.ENOSPC) {

@@ -30,7 +30,7 @@ func withoutLog(t testing.TB, fs vfs.FS) pebble.Options {
 
 func put(t *testing.T, s store.Store, kv ...string) {
 	t.Helper()
-	if err := s.Apply(false, storetest.Sets(kv...)); err != nil {
+	if err := s.Apply(store.NoSync, storetest.Sets(kv...)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -63,13 +63,13 @@ func TestNoLog(t *testing.T) {
 			return crashed(fs)
 		},
 		"Apply nothing": func(t *testing.T, fs *vfs.MemFS, s *pebble.Store) *vfs.MemFS {
-			if err := s.Apply(true); err != nil {
+			if err := s.Apply(store.Sync); err != nil {
 				t.Error(err)
 			}
 			return crashed(fs)
 		},
 		"Apply": func(t *testing.T, fs *vfs.MemFS, s *pebble.Store) *vfs.MemFS {
-			if err := s.Apply(true, storetest.Sets("b", "1")); err != nil {
+			if err := s.Apply(store.Sync, storetest.Sets("b", "1")); err != nil {
 				t.Error(err)
 			}
 			return crashed(fs)
@@ -175,7 +175,7 @@ func TestNoLogByTurns(t *testing.T) {
 		b := new(mutation.Batch)
 		b.Delete([]byte(gone))
 		b.Set([]byte("run"), fmt.Append(nil, run))
-		if err := s.Apply(true, b); err != nil {
+		if err := s.Apply(store.Sync, b); err != nil {
 			t.Fatal(err)
 		}
 		crash := crashed(fs)
@@ -279,7 +279,7 @@ func TestFlushOnAFullDisk(t *testing.T) {
 func TestFailedFlushIsFatal(t *testing.T) {
 	for name, write := range map[string]func(s *pebble.Store) error{
 		"Sync":       (*pebble.Store).Sync,
-		"Apply":      func(s *pebble.Store) error { return s.Apply(true, storetest.Sets("b", "1")) },
+		"Apply":      func(s *pebble.Store) error { return s.Apply(store.Sync, storetest.Sets("b", "1")) },
 		"Checkpoint": func(s *pebble.Store) error { return s.Checkpoint("checkpoint") },
 		"Close":      (*pebble.Store).Close,
 		"Commit": func(s *pebble.Store) error {
@@ -377,7 +377,7 @@ func TestCloseOfAnIdleStoreOnAFullDisk(t *testing.T) {
 		for i := range 300 {
 			b.Delete(fmt.Append(nil, "gone ", i))
 		}
-		if err := s.Apply(true, b); err != nil {
+		if err := s.Apply(store.Sync, b); err != nil {
 			t.Fatal(err)
 		}
 		f.others(f.total - buffer)

@@ -13,6 +13,7 @@ import (
 
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/pebble"
 )
 
@@ -120,7 +121,7 @@ func onSmallDisk(t *testing.T) (f *smallFS, s *pebble.Store, records int, fulls 
 	for ; records < 1250; records++ {
 		b := new(mutation.Batch)
 		b.Set(key(uint64(records)), value)
-		if err := s.Apply(false, b); err != nil {
+		if err := s.Apply(store.NoSync, b); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -164,7 +165,7 @@ func TestTablesLeaveTheLogItsRoom(t *testing.T) {
 		for i := range records {
 			b := new(mutation.Batch)
 			b.SingleDelete(key(uint64(i)))
-			if err := s.Apply(false, b); err != nil {
+			if err := s.Apply(store.NoSync, b); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -198,7 +199,7 @@ func TestReclaimOnceThereIsSpace(t *testing.T) {
 			for i := range records {
 				b.SingleDelete(key(uint64(i)))
 			}
-			if err := s.Apply(false, b); err != nil {
+			if err := s.Apply(store.NoSync, b); err != nil {
 				t.Fatal(err)
 			}
 			reclaim := func(seconds int) {
@@ -247,7 +248,7 @@ func TestWritesWaitForRoomToFlush(t *testing.T) {
 		for i := range records {
 			b := new(mutation.Batch)
 			b.Set(key(uint64(i)), value)
-			if err := s.Apply(false, b); err != nil {
+			if err := s.Apply(store.NoSync, b); err != nil {
 				done <- err
 				return
 			}

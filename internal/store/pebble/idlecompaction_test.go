@@ -8,6 +8,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/pebble"
 )
 
@@ -21,7 +22,7 @@ func restful(t *testing.T, s *pebble.Store, records uint64) {
 		b := new(mutation.Batch)
 		value[0], value[1] = byte(n), byte(n>>8)
 		b.Set(key(n), value)
-		if err := s.Apply(false, b); err != nil {
+		if err := s.Apply(store.NoSync, b); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -29,7 +30,7 @@ func restful(t *testing.T, s *pebble.Store, records uint64) {
 	for n := range records {
 		b.SingleDelete(key(n))
 	}
-	if err := s.Apply(true, b); err != nil {
+	if err := s.Apply(store.Sync, b); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -106,7 +107,7 @@ func TestRestWaitsForTheEndOfLoad(t *testing.T) {
 				b.Set(key(n), nil)
 				b.Delete(key(n))
 			}
-			if err := s.Apply(false, b); err != nil {
+			if err := s.Apply(store.NoSync, b); err != nil {
 				t.Fatal(err)
 			}
 			pass(5 * time.Second)

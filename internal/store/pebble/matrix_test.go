@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/pebble"
 	"godwit.dev/godwit/test/output"
 	"godwit.dev/godwit/test/soak"
@@ -85,7 +86,7 @@ func testDamage(t *testing.T, r *rand.Rand, what string) {
 			b.Set(key, valueOf(key, n))
 			acknowledged[string(key)] = n
 		}
-		if err := s.Apply(true, b); err != nil {
+		if err := s.Apply(store.Sync, b); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -170,7 +171,7 @@ func testDamage(t *testing.T, r *rand.Rand, what string) {
 	for i := range 200 { // and it can be written to
 		b := new(mutation.Batch)
 		b.Set(damagedKey(i), valueOf(damagedKey(i), 1))
-		if err := s.Apply(true, b); err != nil {
+		if err := s.Apply(store.Sync, b); err != nil {
 			t.Fatalf("%s: Apply: %v", what, err)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/storetest"
 )
 
@@ -50,7 +51,7 @@ func TestReclaim(t *testing.T) {
 			b := new(mutation.Batch)
 			value[0], value[1] = byte(n), byte(n>>8)
 			b.Set(key(n), value)
-			if err := s.Apply(false, b); err != nil {
+			if err := s.Apply(store.NoSync, b); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -73,7 +74,7 @@ func TestReclaim(t *testing.T) {
 			for n := range uint64(records / 2) {
 				b.SingleDelete(key(half*records/2 + n))
 			}
-			if err := s.Apply(true, b); err != nil {
+			if err := s.Apply(store.Sync, b); err != nil {
 				t.Fatal(err)
 			}
 			if size, left := reclaim(), int64(1-half)*records/2*20<<10; size > left+100<<10 {
@@ -153,7 +154,7 @@ func TestPreallocationMayFail(t *testing.T) {
 	})
 	s := open(t, filepath.Join(t.TempDir(), "data"), options(t, errorfs.Wrap(vfs.Default, disk)))
 	defer closed(t, s)
-	if err := s.Apply(true, storetest.Sets("a", "1")); err != nil {
+	if err := s.Apply(store.Sync, storetest.Sets("a", "1")); err != nil {
 		t.Error(err)
 	}
 	fill(t, s, "b")

@@ -34,7 +34,7 @@ func l0Sublevels(t *testing.T, fs vfs.FS) (o pebble.Options, path string) {
 	t.Helper()
 	old := open(t, "data", options(t, fs))
 	for n := range layered {
-		if err := old.Apply(false, storetest.Sets(string(damagedKey(n)), fmt.Sprintf("old value of %d", n))); err != nil {
+		if err := old.Apply(store.NoSync, storetest.Sets(string(damagedKey(n)), fmt.Sprintf("old value of %d", n))); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -50,7 +50,7 @@ func l0Sublevels(t *testing.T, fs vfs.FS) (o pebble.Options, path string) {
 			b = new(mutation.Batch)
 			b.Delete(damagedKey(n))
 		}
-		if err := s.Apply(false, b); err != nil {
+		if err := s.Apply(store.NoSync, b); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -149,7 +149,7 @@ func TestIrreparable(t *testing.T) {
 			t.Fatal(err)
 		}
 		for n := range 200 {
-			if err := s.Apply(true, storetest.Sets(string(damagedKey(layered+n)), "new")); err != nil {
+			if err := s.Apply(store.Sync, storetest.Sets(string(damagedKey(layered+n)), "new")); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -199,13 +199,13 @@ func TestSalvageOfWhatWasCovered(t *testing.T) {
 	}
 	anew := lost[:3]
 	for _, key := range anew {
-		if err := s.Apply(true, storetest.Sets(key, "anew")); err != nil {
+		if err := s.Apply(store.Sync, storetest.Sets(key, "anew")); err != nil {
 			t.Fatal(err)
 		}
 	}
 	b := new(mutation.Batch)
 	b.Delete([]byte(lost[3]))
-	if err := s.Apply(true, b); err != nil {
+	if err := s.Apply(store.Sync, b); err != nil {
 		t.Fatal(err)
 	}
 	closed(t, s)

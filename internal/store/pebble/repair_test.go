@@ -32,7 +32,7 @@ func young(t *testing.T, fs vfs.FS, records int, at float64) (o pebble.Options, 
 	o.MemTableBytes = 4 << 20
 	s := open(t, "data", o)
 	for n := range records {
-		if err := s.Apply(false, storetest.Sets(string(damagedKey(n)), fmt.Sprintf("value of %d", n))); err != nil {
+		if err := s.Apply(store.NoSync, storetest.Sets(string(damagedKey(n)), fmt.Sprintf("value of %d", n))); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -55,7 +55,7 @@ func flood(t *testing.T, s *pebble.Store, tables int) {
 	value := make([]byte, 400)
 	for n := range tables * 130 {
 		incompressible(value)
-		if err := s.Apply(false, storetest.Sets(fmt.Sprintf("flood %07d", n*7919%10_000_000), string(value))); err != nil {
+		if err := s.Apply(store.NoSync, storetest.Sets(fmt.Sprintf("flood %07d", n*7919%10_000_000), string(value))); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -112,7 +112,7 @@ func testDamagedYoungTable(t *testing.T, noLog bool) {
 	o.Logger = slog.New(slog.NewTextHandler(io.MultiWriter(&log, t.Output()), nil))
 	s := open(t, "data", o)
 	for n := 700; n < 1500; n += 7 { // younger ones
-		if err := s.Apply(false, storetest.Sets(string(damagedKey(n)), fmt.Sprintf("value of %d", n))); err != nil {
+		if err := s.Apply(store.NoSync, storetest.Sets(string(damagedKey(n)), fmt.Sprintf("value of %d", n))); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -147,7 +147,7 @@ func testDamagedYoungTable(t *testing.T, noLog bool) {
 	for key := range gone {
 		b.Set([]byte(key), []byte("new"))
 	}
-	if err := s.Apply(true, b); err != nil {
+	if err := s.Apply(store.Sync, b); err != nil {
 		t.Fatal(err)
 	}
 	for key := range gone {
@@ -295,7 +295,11 @@ func (m *model) write(writes int) {
 				delete(m.values, string(damagedKey(from+n)))
 			}
 		}
-		if err := m.s.Apply(m.r.IntN(100) == 0, b); err != nil {
+		sync := store.NoSync
+		if m.r.IntN(100) == 0 {
+			sync = store.Sync
+		}
+		if err := m.s.Apply(sync, b); err != nil {
 			m.t.Fatal(err)
 		}
 	}
@@ -344,7 +348,7 @@ func TestCrashWhileRepairing(t *testing.T) {
 	fs := vfs.NewCrashableMem()
 	old := open(t, "data", options(t, fs))
 	for n := range records {
-		if err := old.Apply(false, storetest.Sets(string(damagedKey(n)), "an old value")); err != nil {
+		if err := old.Apply(store.NoSync, storetest.Sets(string(damagedKey(n)), "an old value")); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -355,7 +359,7 @@ func TestCrashWhileRepairing(t *testing.T) {
 	s := open(t, "data", o)
 	before := named(t, fs, "data", ".sst")
 	for n := range records {
-		if err := s.Apply(false, storetest.Sets(string(damagedKey(n)), fmt.Sprintf("value of %d", n))); err != nil {
+		if err := s.Apply(store.NoSync, storetest.Sets(string(damagedKey(n)), fmt.Sprintf("value of %d", n))); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -385,7 +389,7 @@ func TestCrashWhileRepairing(t *testing.T) {
 	o.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	s = open(t, "data", o)
 	for n := younger; n < 2*younger; n += 7 {
-		if err := s.Apply(true, storetest.Sets(string(damagedKey(n)), fmt.Sprintf("value of %d", n))); err != nil {
+		if err := s.Apply(store.Sync, storetest.Sets(string(damagedKey(n)), fmt.Sprintf("value of %d", n))); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -164,12 +164,12 @@ func (none) Value() []byte    { return nil }
 func (none) Close() error     { return nil }
 
 // Apply implements store.Store.
-func (s *Store) Apply(sync bool, batches ...*mutation.Batch) error {
+func (s *Store) Apply(sync store.SyncMode, batches ...*mutation.Batch) error {
 	if err := s.enter(); err != nil {
 		return err
 	}
 	defer s.using.RUnlock()
-	logged := sync && !s.flushes.only
+	logged := sync == store.Sync && !s.flushes.only
 	pb, err := s.apply(batches, func(pb *pebble.Batch) error {
 		if logged {
 			return pb.Commit(pebble.Sync)
@@ -185,7 +185,7 @@ func (s *Store) Apply(sync bool, batches ...*mutation.Batch) error {
 		}
 		err = pb.Close()
 	}
-	if sync && (pb == nil || !logged) {
+	if sync == store.Sync && (pb == nil || !logged) {
 		err = errors.Join(err, s.sync())
 	}
 	return err

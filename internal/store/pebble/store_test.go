@@ -115,7 +115,7 @@ func TestFormat(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "new", "data")
 	mark := filepath.Join(dir, "godwit-format")
 	s := open(t, dir, options(t, nil))
-	if err := s.Apply(true, storetest.Sets("a", "1")); err != nil {
+	if err := s.Apply(store.Sync, storetest.Sets("a", "1")); err != nil {
 		t.Fatal(err)
 	}
 	closed(t, s)
@@ -246,7 +246,7 @@ func TestPebbleLogsAtDebug(t *testing.T) {
 	o := options(t, vfs.NewMem())
 	o.Logger = slog.New(slog.NewTextHandler(&buf, &slog.HandlerOptions{Level: slog.LevelInfo}))
 	s := open(t, "data", o)
-	if err := s.Apply(true, storetest.Sets("a", "1")); err != nil {
+	if err := s.Apply(store.Sync, storetest.Sets("a", "1")); err != nil {
 		t.Fatal(err)
 	}
 	closed(t, s)

@@ -14,6 +14,7 @@ import (
 
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/pebble"
 	"godwit.dev/godwit/internal/store/space"
 )
@@ -116,7 +117,7 @@ func TestDeletesMakeRoomOnAFullDisk(t *testing.T) {
 			}
 			b := new(mutation.Batch)
 			apply := func() {
-				if err := s.Apply(true, b); err != nil {
+				if err := s.Apply(store.Sync, b); err != nil {
 					t.Fatal(err)
 				}
 				b.Reset()

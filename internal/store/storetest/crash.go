@@ -33,6 +33,16 @@ func Crash(t *testing.T, empty func() Disk) {
 
 var percents = rapid.SampledFrom([]int{0, 10, 50, 90, 100})
 
+var syncModes = rapid.SampledFrom([]store.SyncMode{store.NoSync, store.Sync})
+
+// every is Sync for each nth round, so that the others leave something to it.
+func every(n, round int) store.SyncMode {
+	if round%n == 0 {
+		return store.Sync
+	}
+	return store.NoSync
+}
+
 // counterKey is written last in each unit of a history, so that it counts the units that
 // survive a crash.
 const counterKey = "counter"
@@ -56,15 +66,15 @@ func testCrashHistory(t *testing.T, empty func() Disk) {
 				last := Sets(counterKey, strconv.Itoa(len(states)))
 				m.apply(rt, last)
 				states = append(states, m)
-				sync := rapid.Bool().Draw(rt, "sync")
+				sync := syncModes.Draw(rt, "sync")
 				write := s.Apply
 				if rapid.Bool().Draw(rt, "commit") {
-					write = func(sync bool, batches ...*mutation.Batch) error { return commit(s, sync, batches...) }
+					write = func(sync store.SyncMode, batches ...*mutation.Batch) error { return commit(s, sync, batches...) }
 				}
 				if err := write(sync, append(batches, last)...); err != nil {
 					rt.Fatalf("Apply: %v", err)
 				}
-				if sync {
+				if sync == store.Sync {
 					durable = len(states) - 1
 				}
 			},
@@ -100,15 +110,15 @@ func testCrashHistory(t *testing.T, empty func() Disk) {
 	})
 }
 
-// commit is Apply by Commit, if a store has that. Without sync nobody waits until the batches
-// are durable.
-func commit(s store.Store, sync bool, batches ...*mutation.Batch) error {
+// commit is Apply by Commit, if a store has that. With NoSync nobody waits until the batches are
+// durable.
+func commit(s store.Store, sync store.SyncMode, batches ...*mutation.Batch) error {
 	c, ok := s.(store.Committer)
 	if !ok {
 		return s.Apply(sync, batches...)
 	}
 	durable, err := c.Commit(batches...)
-	if err != nil || durable == nil || !sync {
+	if err != nil || durable == nil || sync == store.NoSync {
 		return err
 	}
 	return durable()
@@ -149,15 +159,16 @@ func testCrashConcurrent(t *testing.T, empty func() Disk) {
 				head := Sets(fmt.Sprintf("head %d", w), strconv.FormatInt(i, 10))
 				tail := Sets(fmt.Sprintf("tail %d", w), strconv.FormatInt(i, 10))
 				tail.Set(fmt.Appendf(nil, "filler %d %d", w, i), filler)
-				durable := i%3 == 0
+				sync := every(3, int(i))
 				write := s.Apply
 				if w%2 == 1 {
-					write = func(sync bool, batches ...*mutation.Batch) error { return commit(s, sync, batches...) }
+					write = func(sync store.SyncMode, batches ...*mutation.Batch) error { return commit(s, sync, batches...) }
 				}
-				if err := write(durable, head, tail); err != nil {
+				if err := write(sync, head, tail); err != nil {
 					t.Errorf("Apply: %v", err)
 					return
 				}
+				durable := sync == store.Sync
 				if !durable && i%3 == 1 && w == 0 {
 					if err := s.Sync(); err != nil {
 						t.Errorf("Sync: %v", err)

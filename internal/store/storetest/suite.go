@@ -70,7 +70,7 @@ func closed(t TB, s store.Store) {
 
 func apply(t TB, s store.Store, batches ...*mutation.Batch) {
 	t.Helper()
-	if err := s.Apply(false, batches...); err != nil {
+	if err := s.Apply(store.NoSync, batches...); err != nil {
 		t.Fatalf("Apply: %v", err)
 	}
 }
@@ -88,7 +88,7 @@ func testEmpty(t *testing.T, e Engine) {
 	wantNone(t, s, "a")
 	apply(t, s)
 	apply(t, s, new(mutation.Batch))
-	if err := s.Apply(true); err != nil {
+	if err := s.Apply(store.Sync); err != nil {
 		t.Errorf("Apply of nothing, synced: %v", err)
 	}
 	if err := s.Sync(); err != nil {
@@ -349,9 +349,9 @@ func testHistory(t *testing.T, e Engine) {
 				}
 				write := s.Apply
 				if rapid.Bool().Draw(rt, "commit") {
-					write = func(sync bool, batches ...*mutation.Batch) error { return commit(s, sync, batches...) }
+					write = func(sync store.SyncMode, batches ...*mutation.Batch) error { return commit(s, sync, batches...) }
 				}
-				if err := write(rapid.Bool().Draw(rt, "sync"), batches...); err != nil {
+				if err := write(syncModes.Draw(rt, "sync"), batches...); err != nil {
 					rt.Fatalf("Apply: %v", err)
 				}
 			},
@@ -396,7 +396,7 @@ func testConcurrentUse(t *testing.T, e Engine) {
 			for i := range rounds {
 				v := strconv.Itoa(i)
 				left, right := fmt.Sprintf("left %d", w), fmt.Sprintf("right %d", w)
-				if err := s.Apply(i%10 == 0, Sets(left, v), Sets(right, v)); err != nil {
+				if err := s.Apply(every(10, i), Sets(left, v), Sets(right, v)); err != nil {
 					t.Errorf("Apply: %v", err)
 					return
 				}
@@ -450,9 +450,9 @@ func testUseAfterClose(t *testing.T, e Engine) {
 	for call, err := range map[string]error{
 		"Get":           getErr,
 		"Iter":          iterErr,
-		"Apply":         s.Apply(false, Sets("a", "2")),
-		"Apply(sync)":   s.Apply(true, Sets("a", "2")),
-		"Commit":        commit(s, true, Sets("a", "2")),
+		"Apply":         s.Apply(store.NoSync, Sets("a", "2")),
+		"Apply(Sync)":   s.Apply(store.Sync, Sets("a", "2")),
+		"Commit":        commit(s, store.Sync, Sets("a", "2")),
 		"Sync":          s.Sync(),
 		"Checkpoint":    s.Checkpoint(filepath.Join(t.TempDir(), "c")),
 		"Snapshot.Get":  viewErr,
@@ -494,8 +494,8 @@ func closeDuringUse(t *testing.T, s store.Store) {
 			}
 		})
 	}
-	until(func() error { return s.Apply(false, Sets("a", "1")) })
-	until(func() error { return commit(s, true, Sets("b", "1")) })
+	until(func() error { return s.Apply(store.NoSync, Sets("a", "1")) })
+	until(func() error { return commit(s, store.Sync, Sets("b", "1")) })
 	until(s.Sync)
 	until(func() error { _, _, err := s.Get(nil, []byte("a")); return err })
 	for range cap(started) {

@@ -17,6 +17,7 @@ import (
 	"godwit.dev/godwit/internal/server/clustered"
 	"godwit.dev/godwit/internal/server/clustered/storecopy"
 	"godwit.dev/godwit/internal/server/recovery"
+	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/pebble"
 	"godwit.dev/godwit/internal/store/storetest"
 )
@@ -118,7 +119,7 @@ func TestConvert(t *testing.T) {
 		return st
 	}
 	st := open(dir)
-	if err := errors.Join(st.Apply(true, storetest.Sets("k", "v")), st.Close()); err != nil {
+	if err := errors.Join(st.Apply(store.Sync, storetest.Sets("k", "v")), st.Close()); err != nil {
 		t.Fatal(err)
 	}
 	if err := Convert(dir, log); err != nil {

@@ -16,6 +16,7 @@ import (
 	"godwit.dev/godwit/internal/server/clustered/roster"
 	"godwit.dev/godwit/internal/server/clustered/status"
 	"godwit.dev/godwit/internal/server/recovery"
+	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/pebble"
 	"godwit.dev/godwit/internal/store/storetest"
 )
@@ -69,7 +70,7 @@ func TestStoresWithoutLog(t *testing.T) {
 				t.Errorf("it has %q, %v; want %q", v, err, had)
 			}
 			for _, v := range write {
-				if err := st.Apply(true, storetest.Sets("k", v)); err != nil {
+				if err := st.Apply(store.Sync, storetest.Sets("k", v)); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -87,7 +88,7 @@ func TestStoresWithoutLog(t *testing.T) {
 		}
 		for _, had := range []string{"single", "node"} {
 			st := run(dir, true, had, "node")
-			if err := st.Apply(false, storetest.Sets("last", "1")); err != nil {
+			if err := st.Apply(store.NoSync, storetest.Sets("last", "1")); err != nil {
 				t.Fatal(err)
 			}
 			if killed {
@@ -133,7 +134,7 @@ func TestStores(t *testing.T) {
 		return st
 	}
 	st := open()
-	if err := errors.Join(st.Apply(true, storetest.Sets("k", "v")), st.Close()); err != nil {
+	if err := errors.Join(st.Apply(store.Sync, storetest.Sets("k", "v")), st.Close()); err != nil {
 		t.Fatal(err)
 	}
 	if err := Verify(dir, log); !errors.Is(err, snapshot.ErrUnfit) {

@@ -12,6 +12,7 @@ import (
 	"godwit.dev/godwit/internal/queue/layout"
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard/queues/deduplog"
+	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/memory"
 	"godwit.dev/godwit/internal/store/storetest"
 )
@@ -92,7 +93,7 @@ func model(t *testing.T, r *rand.Rand) {
 				all.Set(key, value)
 			}
 			left := memory.New()
-			if err := left.Apply(true, &all); err != nil {
+			if err := left.Apply(store.Sync, &all); err != nil {
 				t.Fatal(err)
 			}
 			w.close()

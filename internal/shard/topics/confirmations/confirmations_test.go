@@ -39,7 +39,7 @@ func open(t *testing.T, s *memory.Store) *counts {
 
 func (c *counts) commit(out *mutation.Batch) {
 	c.t.Helper()
-	if err := c.store.Apply(true, out); err != nil {
+	if err := c.store.Apply(store.Sync, out); err != nil {
 		c.t.Fatal(err)
 	}
 }

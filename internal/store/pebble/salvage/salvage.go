@@ -10,6 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/pebble"
 	"godwit.dev/godwit/internal/store/pebble/badblocks"
 	"godwit.dev/godwit/internal/store/pebble/check"
@@ -185,7 +186,7 @@ func (c *copying) flush(least int) error {
 		return nil
 	}
 	defer c.batch.Reset()
-	return c.target.Apply(false, &c.batch)
+	return c.target.Apply(store.NoSync, &c.batch)
 }
 
 // repair makes the target one that can be opened.
@@ -195,7 +196,7 @@ func (c *copying) repair() error {
 	}
 	repairs := c.Repair.Repairs()
 	c.report.Repaired = int64(repairs.Len())
-	return c.target.Apply(true, repairs)
+	return c.target.Apply(store.Sync, repairs)
 }
 
 // complete adds to the report what is lost.

@@ -68,7 +68,7 @@ func (l *Logs) load() (err error) {
 	if err != nil {
 		return err
 	}
-	l.shard.Meta.Now = max(l.shard.Meta.Now, int64(latest))
+	l.shard.AdvanceTo(int64(latest))
 	err = l.each(key(tagTotals), behind(key(tagTotals)), func(_, v []byte) error {
 		t, _ := decodeTotals(v)
 		l.disk.Add(t.disk())

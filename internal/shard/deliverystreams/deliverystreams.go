@@ -221,8 +221,7 @@ func (m *Module) Create(s *deliverystream.Stream, key string) error {
 		if all := m.scopes[scope{s.Account, s.Region}]; m.options.MaxStreams > 0 && all != nil && len(all.Items) >= m.options.MaxStreams {
 			return deliverystream.ErrMany.With(m.options.MaxStreams)
 		}
-		m.shard.Meta.Incarnation++
-		s.Number, s.Version = m.shard.Meta.Incarnation, 1
+		s.Number, s.Version = m.shard.NextIncarnation(), 1
 		s.Created = clock.Time(m.shard.Now())
 		if err := m.sealKey(s, key); err != nil {
 			return err

@@ -135,10 +135,10 @@ func (p *Publishing) PublishDirect(ctx context.Context, name arn.ARN, endpoint s
 	return sh.RunDurable(func(*kernel.Tx) (err error) {
 		r := sh.recipients[name]
 		if r == nil {
-			if r, err = sh.recipient(name.Own(), sh.Meta.Incarnation+1); err != nil {
+			if r, err = sh.recipient(name.Own(), sh.LatestIncarnation()+1); err != nil {
 				return err
 			}
-			sh.Meta.Incarnation++
+			sh.NextIncarnation()
 			sh.AddRecipient(r)
 			sh.put(r)
 		}

@@ -38,8 +38,7 @@ func uploadPrefix(shard uint16, upload uint64) []byte {
 func (e *Functions) upload(sh *Shard, zip []byte) uint64 {
 	var name uint64
 	sh.RunLazy(func() {
-		sh.Meta.Incarnation++
-		name = sh.Meta.Incarnation
+		name = sh.NextIncarnation()
 	})
 	prefix := uploadPrefix(sh.ID, name)
 	for i := uint32(0); len(zip) > 0; {

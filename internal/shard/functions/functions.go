@@ -92,8 +92,7 @@ func (e *Functions) FunctionInfo(ctx context.Context, fn arn.ARN, qualifier stri
 func (e *Functions) CreateFunction(ctx context.Context, cmd function.Create, zip []byte) (FunctionInfo, error) {
 	check := func(sh *Shard) error { return sh.Functions.CheckCreate(cmd.ARN) }
 	info, err := e.withCode(ctx, cmd.ARN, &cmd.Code, zip, check, func(sh *Shard) (FunctionInfo, error) {
-		sh.Meta.Incarnation++
-		cmd.Incarnation, cmd.ReadyAt = sh.Meta.Incarnation, sh.readyAt()
+		cmd.Incarnation, cmd.ReadyAt = sh.NextIncarnation(), sh.readyAt()
 		var err error
 		if cmd.Last, err = sh.lastVersion(cmd.ARN); err != nil {
 			return FunctionInfo{}, err

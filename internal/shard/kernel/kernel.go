@@ -110,7 +110,7 @@ func (k *Kernel) Drain() { k.drain() }
 func (k *Kernel) Latest() time.Time {
 	var latest int64
 	for _, sh := range k.allShards() {
-		sh.View(func() { latest = max(latest, sh.Meta.Now) })
+		sh.View(func() { latest = max(latest, sh.LatestTime()) })
 	}
 	return clock.Time(latest)
 }

@@ -26,7 +26,7 @@ func (k *Kernel) Load() error {
 	}
 	for _, sh := range k.allShards() {
 		sh.RunLazy(func() {
-			sh.Meta.Epoch++
+			sh.state.Epoch++
 			sh.Now()
 		})
 	}
@@ -48,7 +48,7 @@ func (k *Kernel) Load() error {
 }
 
 func (sh *Shard) load() (err error) {
-	if sh.Stream, sh.Meta, err = sh.kernel.Journal.Stream(sh.ID, sh.finish); err != nil {
+	if sh.Stream, sh.state, err = sh.kernel.Journal.Stream(sh.ID, sh.finish); err != nil {
 		return err
 	}
 	for _, l := range sh.lifecycles {

@@ -23,7 +23,7 @@ type Shard struct {
 	poisoned          bool            // a command has panicked half-way
 	Closed            bool            // no further command changes anything
 	Stream            *journal.Stream // the stream that its commands write to
-	Meta              journal.State   // the state of Stream, as of the current command
+	state             journal.State   // of Stream, as of the current command
 	LastCatalogCommit *journal.Commit // the latest that changed the set of queues, topics and functions
 	// Generation counts the changes of the catalog; caches of the catalog compare it. It
 	// changes only under the lock.
@@ -33,7 +33,7 @@ type Shard struct {
 	CommandCount uint64
 
 	// State of the current command.
-	timed bool // Meta.Now is its time
+	timed bool // state.Now is its time
 	Batch mutation.Batch
 	dirty []Dirty
 	Emits []Emitter // its events
@@ -62,9 +62,28 @@ func (sh *Shard) Add(l Lifecycle) { sh.lifecycles = append(sh.lifecycles, l) }
 func (sh *Shard) Now() int64 {
 	if !sh.timed {
 		sh.timed = true
-		sh.Meta.Now = max(sh.Meta.Now, sh.kernel.Clock.Now().UnixMilli())
+		sh.AdvanceTo(sh.kernel.Clock.Now().UnixMilli())
 	}
-	return sh.Meta.Now
+	return sh.state.Now
+}
+
+// LatestTime is the latest time of a command, in epoch milliseconds: Now without a look at the clock.
+func (sh *Shard) LatestTime() int64 { return sh.state.Now }
+
+// AdvanceTo moves the shard's time forward, so that no later command is before now.
+func (sh *Shard) AdvanceTo(now int64) { sh.state.Now = max(sh.state.Now, now) }
+
+// Epoch is how often the shard's owner has started.
+func (sh *Shard) Epoch() uint32 { return sh.state.Epoch }
+
+// LatestIncarnation is the last number that NextIncarnation has given; 0: none yet.
+func (sh *Shard) LatestIncarnation() uint64 { return sh.state.Incarnation }
+
+// NextIncarnation gives a number that it never gives again. Like all that a command changes it
+// becomes durable with the command.
+func (sh *Shard) NextIncarnation() uint64 {
+	sh.state.Incarnation++
+	return sh.state.Incarnation
 }
 
 // At is a moment of the clock in the shard's time, in epoch milliseconds. Where the clock was set

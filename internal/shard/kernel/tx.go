@@ -331,7 +331,7 @@ func (sh *Shard) Unchanged() bool { return sh.Batch.Len() == 0 && len(sh.dirty) 
 
 // pending is what the current command has changed in the shard.
 func (sh *Shard) pending() journal.Change {
-	return journal.Change{Stream: sh.Stream, Batch: &sh.Batch, State: sh.Meta, FinishBytes: sh.finishBytes()}
+	return journal.Change{Stream: sh.Stream, Batch: &sh.Batch, State: sh.state, FinishBytes: sh.finishBytes()}
 }
 
 // finishBytes bounds what finish writes for the current command, in bytes.

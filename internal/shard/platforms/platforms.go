@@ -184,8 +184,7 @@ func (p *Platforms) CreateApplication(ctx context.Context, name arn.ARN, attribu
 		if p.Full() {
 			return kernel.ErrFull
 		}
-		sh.Meta.Incarnation++
-		record := (&platform.Application{Created: sh.Now(), Incarnation: sh.Meta.Incarnation}).With(attributes)
+		record := (&platform.Application{Created: sh.Now(), Incarnation: sh.NextIncarnation()}).With(attributes)
 		if err := p.seal(record, name, attributes); err != nil {
 			return err
 		}

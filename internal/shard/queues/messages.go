@@ -196,7 +196,7 @@ func (sh *Shard) Receive(qs *Queue, limit int, visibility time.Duration, attempt
 	fifo := qs.ARN.FIFO() && !qs.Backlog // then leases must be durable before the answer, as they block groups
 	for round := 1; ; round++ {
 		now := sh.Now()
-		r, err := sh.doUntouched(qs, now, queue.Receive{Max: limit, Visibility: visibility.Milliseconds(), Epoch: sh.Meta.Epoch, Attempt: attempt})
+		r, err := sh.doUntouched(qs, now, queue.Receive{Max: limit, Visibility: visibility.Milliseconds(), Epoch: sh.Epoch(), Attempt: attempt})
 		if sh.Batch.Len() > 0 {
 			sh.Touch(qs)
 			sh.AppendPartial(journal.EagerIf(fifo))
@@ -300,7 +300,7 @@ func (q *Queues) DeleteMessages(ctx context.Context, a arn.ARN, handles []string
 		if !ok {
 			return ErrHandle.With(handles[i])
 		}
-		_, err := sh.Do(qs, sh.Meta.Now, queue.Delete{Handle: h})
+		_, err := sh.Do(qs, sh.Now(), queue.Delete{Handle: h})
 		if errors.Is(err, queue.ErrExpired) {
 			return ErrHandleExpired.With(handles[i])
 		}
@@ -313,8 +313,8 @@ func (q *Queues) DeleteMessages(ctx context.Context, a arn.ARN, handles []string
 		}
 		return err
 	}, func(sh *Shard, qs *Queue) {
-		sh.EmitMessages(qs, MessagesDeleted, sh.Meta.Now, deleted)
-		sh.EmitMessages(qs, MessagesDeletedAgain, sh.Meta.Now, again)
+		sh.EmitMessages(qs, MessagesDeleted, sh.Now(), deleted)
+		sh.EmitMessages(qs, MessagesDeletedAgain, sh.Now(), again)
 	})
 }
 
@@ -343,7 +343,7 @@ func (q *Queues) ChangeVisibility(ctx context.Context, a arn.ARN, changes []Visi
 		if !ok {
 			return ErrHandle.With(c.Handle)
 		}
-		_, err := sh.Do(qs, sh.Meta.Now, queue.ChangeVisibility{Handle: h, Timeout: c.Timeout.Milliseconds()})
+		_, err := sh.Do(qs, sh.Now(), queue.ChangeVisibility{Handle: h, Timeout: c.Timeout.Milliseconds()})
 		switch {
 		case errors.Is(err, queue.ErrGone):
 			return ErrMessageGone.With(c.Handle)
@@ -360,7 +360,7 @@ func (q *Queues) ChangeVisibility(ctx context.Context, a arn.ARN, changes []Visi
 		}
 		return err
 	}, func(sh *Shard, qs *Queue) {
-		sh.EmitMessages(qs, MessagesChanged, sh.Meta.Now, changed)
+		sh.EmitMessages(qs, MessagesChanged, sh.Now(), changed)
 	})
 }
 
@@ -380,7 +380,7 @@ func (q *Queues) ReleaseMessages(ctx context.Context, a arn.ARN, handles []strin
 		if !leased || l.Moving || l.Lane != h.Lane || l.Receives != h.Receives || l.Epoch != h.Epoch {
 			return nil
 		}
-		_, err := sh.Do(qs, sh.Meta.Now, queue.Return{Lease: l, Due: sh.Meta.Now, Uncounted: true})
+		_, err := sh.Do(qs, sh.Now(), queue.Return{Lease: l, Due: sh.Now(), Uncounted: true})
 		return err
 	}, func(*Shard, *Queue) {})
 	return err

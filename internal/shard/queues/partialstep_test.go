@@ -67,7 +67,7 @@ func TestPartialStepsHaveCounters(t *testing.T) {
 	receive(2)
 	sh := e.Topics.ShardOf(q)
 	sh.View(func() {
-		sh.Meta.Now += 60_000 // the lease has run out, and no timer has come yet
+		sh.AdvanceTo(sh.LatestTime() + 60_000) // the lease has run out, and no timer has come yet
 	})
 	watched = true
 	if _, err := e.DeleteMessages(ctx, q, []string{handle}); err != nil { // it is gone, which only the store knows

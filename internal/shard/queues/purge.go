@@ -33,10 +33,9 @@ func (q *Queues) PurgeQueue(ctx context.Context, a arn.ARN) error {
 		if q.options.Cooldowns && old.Record.Purged != 0 && now-old.Record.Purged < purgeCooldown {
 			return ErrPurging.With(a.Resource)
 		}
-		sh.Meta.Incarnation++
 		record := *old.Record
 		record.First = 0 // deduplication starts over
-		record.Incarnation, record.Purged = layout.Incarnation(sh.Meta.Incarnation), now
+		record.Incarnation, record.Purged = layout.Incarnation(sh.NextIncarnation()), now
 		former := record.Former[max(0, len(record.Former)-formerKept+1):]
 		record.Former = append(slices.Clone(former), old.Incarnation)
 

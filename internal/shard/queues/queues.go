@@ -112,10 +112,10 @@ func (q *Queues) CreateQueue(ctx context.Context, spec QueueSpec) error {
 		if err := q.Accounts.Of(spec.ARN.Account).AddQueue(); err != nil {
 			return err
 		}
-		sh.Meta.Incarnation++
+		incarnation := sh.NextIncarnation()
 		qs := sh.addQueue(spec.ARN.Own(), &QueueRecord{
-			Incarnation: layout.Incarnation(sh.Meta.Incarnation),
-			Origin:      message.NewOrigin(spec.ARN.String(), sh.Meta.Incarnation),
+			Incarnation: layout.Incarnation(incarnation),
+			Origin:      message.NewOrigin(spec.ARN.String(), incarnation),
 			Attributes:  compactClone(spec.Attributes), Tags: compactClone(spec.Tags), Created: now, Modified: now,
 		}, cfg)
 		sh.writeQueue(qs)
@@ -303,7 +303,7 @@ func (q *Queues) SetQueueAttributes(ctx context.Context, a arn.ARN, set map[stri
 		}
 		qs.Record, qs.Policy = &record, compiled
 		sh.linkDeadLetter(a, qs.Machine.Config().DeadLetter, cfg.DeadLetter)
-		if _, err := sh.Do(qs, sh.Meta.Now, queue.Configure{Config: cfg}); err != nil {
+		if _, err := sh.Do(qs, record.Modified, queue.Configure{Config: cfg}); err != nil {
 			return err
 		}
 		sh.writeQueue(qs)
@@ -400,7 +400,7 @@ func (sh *Shard) LoadMachine(qs *Queue) error {
 		return fmt.Errorf("%s has no counters", qs.ARN)
 	}
 	delete(sh.Counters, qs.Incarnation)
-	corrected, err := qs.Machine.Load((*atomicReader)(sh), value, sh.Meta.Now)
+	corrected, err := qs.Machine.Load((*atomicReader)(sh), value, sh.LatestTime())
 	if corrected {
 		sh.inconsistent(qs)
 	}

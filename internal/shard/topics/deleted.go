@@ -49,7 +49,7 @@ func (sh *Shard) leaveToGC(t *topic.Topic) {
 	if !t.HasBacklogs() {
 		return
 	}
-	sh.Batch.Set(deletedTopicsKey(sh.ID), binary.BigEndian.AppendUint64(nil, sh.Meta.Incarnation))
+	sh.Batch.Set(deletedTopicsKey(sh.ID), binary.BigEndian.AppendUint64(nil, sh.LatestIncarnation()))
 	sh.targets = map[*topic.Subscription]target{} // which would keep them in memory
 	sh.deletedTopics = append(sh.deletedTopics, &deletedTopic{topic: t})
 	sh.reclaim()

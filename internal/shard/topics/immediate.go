@@ -258,10 +258,10 @@ func (sh *Shard) publishImmediate(tx *kernel.Tx, fs []fanout, p plan, generation
 	}
 	now := sh.Now()
 	for _, s := range p.shards {
-		now = max(now, s.Meta.Now)
+		now = max(now, s.LatestTime())
 	}
 	for _, s := range p.shards {
-		s.Meta.Now = now // in a queue, later messages do not have earlier times
+		s.AdvanceTo(now) // in a queue, later messages do not have earlier times
 	}
 	sh.admit(fs)
 	w := immediateWriter{from: sh, now: now}

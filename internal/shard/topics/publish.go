@@ -237,7 +237,7 @@ func (sh *Shard) newFanouts(to *topic.Topic, t arn.ARN, calls []*call) []fanout 
 		for i := range c.Of.publications {
 			f := &fs[at]
 			at++
-			f.Topic, f.Signature, f.Sent, f.Incarnation = t, signature, sent, sh.Meta.Incarnation
+			f.Topic, f.Signature, f.Sent, f.Incarnation = t, signature, sent, sh.LatestIncarnation()
 			f.P = c.Of.publications[i]
 			f.feedback = feedback
 		}

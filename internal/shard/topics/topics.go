@@ -54,13 +54,13 @@ func (e *Topics) CreateTopic(ctx context.Context, cmd topic.CreateTopic) error {
 				return err
 			}
 		}
-		cmd.Incarnation = sh.Meta.Incarnation + 1
+		cmd.Incarnation = sh.LatestIncarnation() + 1
 		t, err := sh.Topics.CreateTopic(clock.Time(sh.Now()), cmd, &sh.Batch)
 		if err != nil && !there {
 			held.DropTopic()
 		}
 		if err == nil && !there && t.Incarnation != 0 {
-			sh.Meta.Incarnation++
+			sh.NextIncarnation()
 		}
 		return err
 	})
@@ -201,7 +201,7 @@ func (e *Topics) Subscribe(ctx context.Context, cmd topic.Subscribe) (sub topic.
 		if e.Full() {
 			cmd.RefusedNew = kernel.ErrFull
 		}
-		cmd.Incarnation, cmd.Next = sh.Meta.Incarnation+1, sh.order(cmd.Topic)
+		cmd.Incarnation, cmd.Next = sh.LatestIncarnation()+1, sh.order(cmd.Topic)
 		cmd.Token = sh.Topics.Token(cmd.Topic, cmd.Token)
 		now := clock.Time(sh.Now())
 		cmd.Refused = e.confirmations.Admit(cmd.Owner, cmd.Endpoint, now)
@@ -210,7 +210,7 @@ func (e *Topics) Subscribe(ctx context.Context, cmd topic.Subscribe) (sub topic.
 			return err
 		}
 		if done.Created {
-			sh.Meta.Incarnation++
+			sh.NextIncarnation()
 			sh.replayChanged(done.Subscription)
 		}
 		if done.Confirm {
@@ -280,13 +280,13 @@ func (e *Topics) ConfirmSubscription(ctx context.Context, cmd topic.Confirm) (na
 		cmd.Topic = t
 	}
 	err = e.WithCatalog(ctx, cmd.Topic, func(sh *Shard) error {
-		cmd.Incarnation, cmd.Next = sh.Meta.Incarnation+1, sh.order(cmd.Topic)
+		cmd.Incarnation, cmd.Next = sh.LatestIncarnation()+1, sh.order(cmd.Topic)
 		done, err := sh.Topics.ConfirmSubscription(clock.Time(sh.Now()), cmd, &sh.Batch)
 		if err != nil {
 			return err
 		}
 		if done.Restored {
-			sh.Meta.Incarnation++
+			sh.NextIncarnation()
 			sh.dropSubscription(layout.Incarnation(done.Dropped))
 		}
 		if sh.Batch.Len() > 0 { // it was pending, or deleted
@@ -318,7 +318,7 @@ func (e *Topics) topicOfToken(named arn.ARN, token string) (t arn.ARN, ok bool) 
 // backlog for the confirmation that its endpoint gets. Errors: AccessDenied.
 func (e *Topics) Unsubscribe(ctx context.Context, cmd topic.Unsubscribe) error {
 	return e.withSubscription(ctx, cmd.Subscription, func(sh *Shard) error {
-		cmd.Incarnation = sh.Meta.Incarnation + 1
+		cmd.Incarnation = sh.LatestIncarnation() + 1
 		t, _, _ := cmd.Subscription.SplitSubscription()
 		cmd.Token = sh.Topics.Token(t, cmd.Token)
 		done, err := sh.Topics.Unsubscribe(clock.Time(sh.Now()), cmd, &sh.Batch)
@@ -326,7 +326,7 @@ func (e *Topics) Unsubscribe(ctx context.Context, cmd topic.Unsubscribe) error {
 			sh.dropSubscription(layout.Incarnation(done.Dropped))
 		}
 		if done.Confirm {
-			sh.Meta.Incarnation++
+			sh.NextIncarnation()
 			sh.notify(done.Subscription, message.UnsubscribeConfirmation, cmd.Token, clock.Time(sh.Now()))
 		}
 		return err

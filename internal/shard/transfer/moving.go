@@ -129,7 +129,7 @@ func (sh *Shard) leaseStep(t *runningTask) (qs *queues.Queue, leases []queue.Lea
 // leaseForMove leases up to n messages for a task.
 func (sh *Shard) leaseForMove(qs *queues.Queue, now int64, n int) ([]queue.Lease, error) {
 	for {
-		r, err := sh.Do(qs, now, queue.Receive{Max: n, Epoch: sh.Meta.Epoch, Task: true})
+		r, err := sh.Do(qs, now, queue.Receive{Max: n, Epoch: sh.Epoch(), Task: true})
 		sh.Append(journal.Lazy)
 		if err != nil || len(r.Leases) > 0 || !sh.Available(qs, now) {
 			return r.Leases, err
@@ -209,7 +209,7 @@ func (sh *Shard) moved(t *runningTask, err error) {
 	if err == nil {
 		sh.RunLazy(func() {
 			t.Tries = 0
-			sh.EmitEvent(queues.QueueEvent{Queue: t.From, Kind: queues.MessagesChanged, At: sh.Meta.Now, Messages: 1})
+			sh.EmitEvent(queues.QueueEvent{Queue: t.From, Kind: queues.MessagesChanged, At: sh.Now(), Messages: 1})
 		})
 	}
 }

@@ -303,8 +303,8 @@ func (sh *Shard) deadLettered(qs *queues.Queue, l queue.Lease, dest arn.ARN, err
 	sh.RunLazy(func() {
 		switch {
 		case err == nil:
-			sh.EmitMessages(qs, queues.MessagesDeadLettered, sh.Meta.Now, 1)
-			sh.EmitEvent(queues.QueueEvent{Queue: dest, Kind: queues.MessagesMovedIn, At: sh.Meta.Now, Messages: 1})
+			sh.EmitMessages(qs, queues.MessagesDeadLettered, sh.Now(), 1)
+			sh.EmitEvent(queues.QueueEvent{Queue: dest, Kind: queues.MessagesMovedIn, At: sh.Now(), Messages: 1})
 		case !errors.Is(err, ErrNotLeased) && !qs.Gone:
 			_, _ = sh.Do(qs, sh.Now(), queue.RejectMove{Sequence: l.Sequence}) // fails if it was deleted meanwhile
 			sh.Touch(qs)

@@ -428,7 +428,7 @@ func TestFullDisk(t *testing.T) {
 	if err := e.Put(id("a"), config(), nil); err != nil {
 		t.Fatal(err)
 	}
-	e.kernel.Config.Full = func() bool { return true }
+	e.kernel.Options.Full = func() bool { return true }
 	if err := e.Put(id("b"), config(), nil); !errors.Is(err, kernel.ErrFull) {
 		t.Errorf("a new alarm on a full disk: %v", err)
 	}

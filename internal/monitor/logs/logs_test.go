@@ -330,7 +330,7 @@ func TestPutRejects(t *testing.T) {
 	if _, err := l.Put(arn.LogGroup("r", "a", "n"), "s", []Event{{at(0), "x"}}); !errors.Is(err, ErrNoGroup) {
 		t.Errorf("no group: %v", err)
 	}
-	l.kernel.Config.Full = func() bool { return true }
+	l.kernel.Options.Full = func() bool { return true }
 	if _, err := l.Put(group, "s", []Event{{at(0), "x"}}); fault.KindOf(err) != fault.InsufficientStorage {
 		t.Errorf("a full disk: %v", err)
 	}
@@ -446,11 +446,11 @@ func TestSink(t *testing.T) {
 		t.Errorf("a line of wide characters is cut to %d bytes", len(wide))
 	}
 	dropped := l.Dropped()
-	l.kernel.Config.Full = func() bool { return true }
+	l.kernel.Options.Full = func() bool { return true }
 	l.Log(group, "last", began, []byte("without room"))
 	l.sink.flush()
 	same(t, "dropped on a full disk", dropped+1, l.Dropped())
-	l.kernel.Config.Full = nil
+	l.kernel.Options.Full = nil
 	l.Log(group, "last", began, []byte("at the end"))
 	check(t, l.kernel.Close())
 	l.Log(group, "last", began, []byte("too late"))

@@ -74,7 +74,7 @@ func New(k *kernel.Kernel, o Options) *Store {
 	if o.MaxPending == 0 {
 		o.MaxPending = 100_000
 	}
-	s := &Store{kernel: k, shard: k.OwnShard(keyspace.MetricStream), options: o, seed: maphash.MakeSeed(), guard: poison.New(k.Logger, k.Config.Fatal)}
+	s := &Store{kernel: k, shard: k.OwnShard(keyspace.MetricStream), options: o, seed: maphash.MakeSeed(), guard: poison.New(k.Logger, k.Options.Fatal)}
 	s.shard.Add(s)
 	return s
 }

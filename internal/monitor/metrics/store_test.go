@@ -65,7 +65,7 @@ func TestFullDisk(t *testing.T) {
 	st := memory.New()
 	s := open(t, st, clock.NewVirtual(start))
 	full := true
-	s.kernel.Config.Full = func() bool { return full }
+	s.kernel.Options.Full = func() bool { return full }
 	put := func() error {
 		return s.Put(Datapoint{Metric: Metric{scope, "n", "name", ""}, Unit: "Count", Second: start.Unix(), Add: func(set *Set) { set.Add(1, 1) }})
 	}

@@ -47,7 +47,7 @@ type Kernel struct {
 	Store     store.Reader
 	Clock     clock.Clock
 	Logger    *slog.Logger
-	Config    Options
+	Options   Options // that it was made with
 	Journal   *journal.Journal
 	All       [Shards]*Shard // those that the state is split into by name: not ownShards
 	ownShards []*Shard       // of modules whose state is not split; see OwnShard
@@ -71,7 +71,7 @@ func New(o Options) *Kernel {
 	}
 	draining := make(chan struct{})
 	k := &Kernel{
-		Store: o.Journal.Reader(), Clock: o.Clock, Logger: o.Logger, Config: o, Journal: o.Journal,
+		Store: o.Journal.Reader(), Clock: o.Clock, Logger: o.Logger, Options: o, Journal: o.Journal,
 		Draining: draining, drain: sync.OnceFunc(func() { close(draining) }),
 	}
 	k.Running, k.stop = context.WithCancel(context.Background())
@@ -147,7 +147,7 @@ func (k *Kernel) Fatal(err error) {
 	} else {
 		k.Logger.Error("the store failed; ending the process, a restart recovers everything acknowledged", "error", err)
 	}
-	k.Config.Fatal(err)
+	k.Options.Fatal(err)
 }
 
 // ShardNumber is the shard that a queue, topic or function belongs to, in [0, Shards): the
@@ -223,7 +223,7 @@ func (k *Kernel) InSteps(step func() bool) {
 var ErrFull = fault.NewRule(fault.InsufficientStorage, "kernel: the disk is short of space")
 
 // Full reports that the disk is short of space.
-func (k *Kernel) Full() bool { return k.Config.Full != nil && k.Config.Full() }
+func (k *Kernel) Full() bool { return k.Options.Full != nil && k.Options.Full() }
 
 // Lost describes the damage that has hidden a key which the store does not find; nil: there is
 // none known, and the key was deleted or never there.

@@ -235,7 +235,7 @@ func (tx *Tx) end() {
 	if cause == nil {
 		return
 	}
-	poison.End(k.Logger, k.Config.Fatal, cause)
+	poison.End(k.Logger, k.Options.Fatal, cause)
 	panic(cause)
 }
 

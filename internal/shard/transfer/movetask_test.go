@@ -384,11 +384,11 @@ func TestMoveTaskRefused(t *testing.T) {
 	if err := e.CreateQueue(ctx, queues.QueueSpec{ARN: shardtest.QueueARN("other")}); err != nil {
 		t.Fatal(err)
 	}
-	e.Config.Full = func() bool { return true }
+	e.Options.Full = func() bool { return true }
 	if err := e.StartMoveTask(ctx, transfer.MoveTaskSpec{ID: "x", Source: shardtest.QueueARN("dead")}); err == nil {
 		t.Error("a task began on a full disk")
 	}
-	e.Config.Full = nil
+	e.Options.Full = nil
 	for _, source := range []string{"q", "none"} {
 		if err := e.StartMoveTask(ctx, transfer.MoveTaskSpec{ID: "x", Source: shardtest.QueueARN(source)}); err == nil {
 			t.Errorf("a task began on %s", source)

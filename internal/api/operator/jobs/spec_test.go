@@ -171,7 +171,7 @@ func TestPreview(t *testing.T) {
 // A redrive is refused with what to do.
 func TestShortOfSpace(t *testing.T) {
 	n, j := asked(t, 30)
-	n.Config.Full = func() bool { return true }
+	n.Options.Full = func() bool { return true }
 	std := shardtest.QueueARN("std").String()
 	_, err := j.Create(t.Context(), &rest.Call{}, &jobs.CreateJob{JobSpec: jobs.JobSpec{Kind: "redrive", ARN: std, To: shardtest.QueueARN("other").String()}})
 	if r := rest.RefusalOf(err); err == nil || r.Status != http.StatusServiceUnavailable || !strings.Contains(r.Text, "free space") {

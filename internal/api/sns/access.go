@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/api/sns/arns"
 	"godwit.dev/godwit/internal/api/sns/platforms"
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/authorize"
@@ -83,7 +84,7 @@ func shared[In any](action string, topic func(*In) string) api.Access {
 // confirming requires sns:ConfirmSubscription. The token represents the topic's owner, of
 // whatever account: only the caller's identity policies are evaluated.
 func confirming(call *api.Call, in *ConfirmSubscriptionInput) ([]authorize.Need, error) {
-	t, err := platforms.ParseARN(call, "TopicArn", in.TopicArn)
+	t, err := arns.Parse(call, "TopicArn", in.TopicArn)
 	if err != nil {
 		return nil, invalid("Topic")
 	}
@@ -114,7 +115,7 @@ func onSubscription[In any](action string, subscription func(*In) string) api.Ac
 }
 
 func ofSubscription(call *api.Call, action, value string) []authorize.Need {
-	a, err := platforms.ParseARN(call, "SubscriptionArn", value)
+	a, err := arns.Parse(call, "SubscriptionArn", value)
 	if _, _, ok := a.SplitSubscription(); err != nil || !ok {
 		return []authorize.Need{{Action: "sns:" + action, Resource: value}}
 	}

@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"godwit.dev/godwit/internal/api"
-	"godwit.dev/godwit/internal/api/sns/platforms"
+	"godwit.dev/godwit/internal/api/sns/arns"
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/fault"
 )
@@ -44,7 +44,7 @@ func parseTopic(call *api.Call, member, value string) (arn.ARN, error) {
 
 // parseAnyTopic parses the ARN of a topic of any account. It fails with InvalidParameter.
 func parseAnyTopic(call *api.Call, member, value string) (arn.ARN, error) {
-	a, err := platforms.ParseARN(call, member, value)
+	a, err := arns.Parse(call, member, value)
 	if err == nil && !validTopicName(a.Resource) {
 		err = invalid("%s", member)
 	}
@@ -53,7 +53,7 @@ func parseAnyTopic(call *api.Call, member, value string) (arn.ARN, error) {
 
 // parseSubscription parses the ARN of a subscription of any account.
 func parseSubscription(call *api.Call, member, value string) (arn.ARN, error) {
-	a, err := platforms.ParseARN(call, member, value)
+	a, err := arns.Parse(call, member, value)
 	if err != nil {
 		return arn.ARN{}, err
 	}

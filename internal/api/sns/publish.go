@@ -15,6 +15,7 @@ import (
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/api/sns/platforms"
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/authorize"
 	"godwit.dev/godwit/internal/platform"
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard"
@@ -128,7 +129,7 @@ func targetOf(in *PublishInput) (member, value string, err error) {
 func (s *Service) publishTopic(ctx context.Context, call *api.Call, member, value string) (arn.ARN, error) {
 	t, err := parseAnyTopic(call, member, value)
 	if err == nil {
-		if err = owned(call, t); err != nil && s.engine.AdmitsPublisher(ctx, t, call.Account, call.RemoteAddr) {
+		if err = owned(call, t); err != nil && s.engine.TopicAdmits(ctx, t, call.Account, call.RemoteAddr, &authorize.Need{Action: "sns:Publish"}) {
 			err = nil
 		}
 	}

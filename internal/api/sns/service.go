@@ -50,11 +50,9 @@ type Engine interface {
 	// from the first id greater than after.
 	ListSubscriptionsByTopic(ctx context.Context, t arn.ARN, after string, limit int) (page []topic.Subscription, more bool, err error)
 
-	// AdmitsPublisher reports whether a topic's policy allows another account to publish;
+	// TopicAdmits reports whether a topic's policy allows another account the action of a need;
 	// address is the caller's host and port.
-	AdmitsPublisher(ctx context.Context, t arn.ARN, account, address string) bool
-	// Admits is AdmitsPublisher for the action of a need.
-	Admits(ctx context.Context, t arn.ARN, account, address string, need *authorize.Need) bool
+	TopicAdmits(ctx context.Context, t arn.ARN, account, address string, need *authorize.Need) bool
 	// Protect applies the topic's data protection policy to a message, and refuses a denied
 	// one.
 	Protect(t arn.ARN, p *shard.Publication) error

@@ -52,9 +52,7 @@ func (r *recorder) MayPublish(context.Context, arn.ARN) error {
 	return invalid("TargetArn Reason: No endpoint found for the target arn specified")
 }
 
-func (r *recorder) AdmitsPublisher(context.Context, arn.ARN, string, string) bool { return false }
-
-func (r *recorder) Admits(context.Context, arn.ARN, string, string, *authorize.Need) bool {
+func (r *recorder) TopicAdmits(context.Context, arn.ARN, string, string, *authorize.Need) bool {
 	return false
 }
 

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/api/sns/arns"
 	"godwit.dev/godwit/internal/api/sns/platforms"
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/fault"
@@ -67,7 +68,7 @@ func (s *Service) topicToSubscribe(ctx context.Context, call *api.Call, in *Subs
 	if err = owned(call, t); err == nil {
 		return t, nil
 	}
-	if needs, refused := subscribing(call, in); refused == nil && s.engine.Admits(ctx, t, call.Account, call.RemoteAddr, &needs[0]) {
+	if needs, refused := subscribing(call, in); refused == nil && s.engine.TopicAdmits(ctx, t, call.Account, call.RemoteAddr, &needs[0]) {
 		return t, nil
 	}
 	return t, err
@@ -105,7 +106,7 @@ func (s *Service) noEndpoint(ctx context.Context, in *SubscribeInput) (bool, err
 func (s *Service) confirmSubscription(ctx context.Context, call *api.Call, in *ConfirmSubscriptionInput) (*ConfirmSubscriptionOutput, error) {
 	// Any holder of the token may confirm, of whatever account. Of the topic's ARN only the
 	// region is used, which is that of the subscription.
-	t, err := platforms.ParseARN(call, "TopicArn", in.TopicArn)
+	t, err := arns.Parse(call, "TopicArn", in.TopicArn)
 	if err != nil {
 		return nil, invalid("Topic")
 	}

@@ -16,7 +16,7 @@ import (
 
 // services are what alarms tell: *shard.Engine.
 type services interface {
-	AdmitsPublisher(ctx context.Context, t arn.ARN, account, address string) bool
+	TopicAdmits(ctx context.Context, t arn.ARN, account, address string, need *authorize.Need) bool
 	Publish(ctx context.Context, t arn.ARN, publications ...shard.Publication) ([]shard.SendResult, error)
 	AdmitFunction(ctx context.Context, fn arn.ARN, service, sourceARN, sourceAccount string) error
 	InvokeJoined(ctx context.Context, fn arn.ARN, ev function.Event, joined *kernel.Joined) error
@@ -68,7 +68,7 @@ func (x *actions) notify(ctx context.Context, a alarms.Action, end *kernel.Joine
 		if err := x.mayTell(ctx, source, target); err != nil {
 			return err
 		}
-	case target.Account != a.Account && !x.services.AdmitsPublisher(ctx, target, a.Account, ""):
+	case target.Account != a.Account && !x.services.TopicAdmits(ctx, target, a.Account, "", &authorize.Need{Action: "sns:Publish"}):
 		return fault.Newf(fault.AccessDenied, "The topic's policy does not let account %s publish.", a.Account)
 	}
 	_, err = x.services.Publish(ctx, target, shard.Publication{

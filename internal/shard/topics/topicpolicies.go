@@ -42,14 +42,9 @@ func (e *Topics) RemoveTopicPermission(ctx context.Context, t arn.ARN, label str
 	})
 }
 
-// AdmitsPublisher reports whether a topic's policy lets another account publish. address is the
-// caller's, as host:port. The result is false if there is no such topic.
-func (e *Topics) AdmitsPublisher(ctx context.Context, t arn.ARN, account, address string) bool {
-	return e.Admits(ctx, t, account, address, &authorize.Need{Action: "sns:Publish"})
-}
-
-// Admits is AdmitsPublisher for the action of a need, with its condition keys.
-func (e *Topics) Admits(ctx context.Context, t arn.ARN, account, address string, need *authorize.Need) bool {
+// TopicAdmits reports whether a topic's policy lets another account do what a need names, such as
+// publish. address is the caller's, as host:port. The result is false if there is no such topic.
+func (e *Topics) TopicAdmits(ctx context.Context, t arn.ARN, account, address string, need *authorize.Need) bool {
 	var result policy.Result
 	err := e.ReadCatalog(ctx, t, func(sh *Shard) error {
 		found, ok := sh.Topics.Topic(t)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/api/sns/arns"
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/authorize"
 	"godwit.dev/godwit/internal/fault"
@@ -117,23 +118,6 @@ func IsEndpoint(value string) bool {
 	return err == nil && a.Service == "sns" && strings.HasPrefix(a.Resource, "endpoint/")
 }
 
-// ParseARN parses the ARN in a member, and checks that it is of SNS and of the request's
-// region. Unsigned requests have no region: the links in notifications work for every topic.
-func ParseARN(call *api.Call, member, value string) (arn.ARN, error) {
-	a, err := arn.Parse(value)
-	if err != nil {
-		if n := arn.Elements(value); n < 6 {
-			return arn.ARN{}, invalid("%s Reason: An ARN must have at least 6 elements, not %d", member, n)
-		}
-		return arn.ARN{}, invalid("%s", member)
-	}
-	// Parse drops the partition; Names compares it, too.
-	if a.Service != "sns" || !a.Names(value) || a.Account == "" || !call.Unsigned() && a.Region != call.Region {
-		return arn.ARN{}, invalid("%s", member)
-	}
-	return a, nil
-}
-
 // own refuses a resource of another account.
 func own(call *api.Call, a arn.ARN, err error) (arn.ARN, error) {
 	if err != nil {
@@ -156,7 +140,7 @@ func ownEndpoint(call *api.Call, value string) (arn.ARN, error) {
 
 func parseApplication(call *api.Call, value string) (arn.ARN, error) {
 	const member = "PlatformApplicationArn"
-	a, err := ParseARN(call, member, value)
+	a, err := arns.Parse(call, member, value)
 	if err != nil {
 		return a, err
 	}
@@ -174,7 +158,7 @@ func parseEndpoint(call *api.Call, value string) (arn.ARN, error) {
 }
 
 func endpointIn(call *api.Call, member, value string) (arn.ARN, error) {
-	a, err := ParseARN(call, member, value)
+	a, err := arns.Parse(call, member, value)
 	if err != nil {
 		return a, err
 	}

@@ -1,0 +1,29 @@
+// Package arns parses the ARNs that requests of SNS have in their members.
+package arns
+
+import (
+	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/fault"
+)
+
+// Parse parses the ARN in a member, and checks that it is of SNS and of the request's
+// region. Unsigned requests have no region: the links in notifications work for every topic.
+func Parse(call *api.Call, member, value string) (arn.ARN, error) {
+	a, err := arn.Parse(value)
+	if err != nil {
+		if n := arn.Elements(value); n < 6 {
+			return arn.ARN{}, invalid("%s Reason: An ARN must have at least 6 elements, not %d", member, n)
+		}
+		return arn.ARN{}, invalid("%s", member)
+	}
+	// Parse drops the partition; Names compares it, too.
+	if a.Service != "sns" || !a.Names(value) || a.Account == "" || !call.Unsigned() && a.Region != call.Region {
+		return arn.ARN{}, invalid("%s", member)
+	}
+	return a, nil
+}
+
+func invalid(format string, args ...any) error {
+	return fault.Newf(fault.InvalidParameter, "Invalid parameter: "+format, args...)
+}

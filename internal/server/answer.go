@@ -19,12 +19,12 @@ import (
 	"godwit.dev/godwit/internal/api/sns"
 	"godwit.dev/godwit/internal/api/sqs"
 	"godwit.dev/godwit/internal/api/sts"
+	"godwit.dev/godwit/internal/audit"
 	"godwit.dev/godwit/internal/server/artifacts"
 	"godwit.dev/godwit/internal/server/ids"
 	"godwit.dev/godwit/internal/server/ingesting"
 	"godwit.dev/godwit/internal/server/monitoring"
 	"godwit.dev/godwit/internal/server/operating"
-	"godwit.dev/godwit/internal/server/roles"
 	"godwit.dev/godwit/internal/wire"
 )
 
@@ -34,7 +34,7 @@ func newParts(deps Deps, s *state, r *running) (Parts, error) {
 	if err != nil {
 		return Parts{}, err
 	}
-	functions := newLambda(&roles.Functions{Engine: s.engine, Sessions: s.sessions, Acting: s.sessions.Acting(s.authorizer), Failing: r.pollers.Failing}, r.pool, r.processes, s.limits, s.principals, objects, s.links)
+	functions := newLambda(s, r, objects)
 	verifier := authentic(deps, s.credentials)
 	trail, err := newTrail(deps, s.logs, s.identities.Current)
 	if err != nil {
@@ -58,22 +58,14 @@ func newParts(deps Deps, s *state, r *running) (Parts, error) {
 	sessions := newSessions(deps, s.credentials)
 	gate := operating.New(operating.Options{Config: deps.Config, Clock: deps.Clock, Verifier: verifier, Policies: s.authorizer, Trail: trail, Sessions: ofSessions(sessions), Used: s.identities.NoteUse})
 	deploy(deps, s, answers, gate)
-	checks := append(s.space.checks(), auditChecks(trail)...)
 	copies, err := backupsOf(deps, s.store, s.journal)
 	if err != nil {
 		return Parts{}, err
 	}
-	followed, err := s.follow(deps, r.trust)
+	checks, err := newChecks(deps, s, r, trail)
 	if err != nil {
 		return Parts{}, err
 	}
-	checks = append(checks, followed...)
-	ahead := func() time.Duration { return 0 } // a virtual clock goes on from the data
-	if deps.Virtual == nil {
-		ahead = monitoring.Ahead(s.engine.Latest, deps.Clock)
-		checks = append(checks, monitoring.ClockCheck(ahead))
-	}
-	s.prometheus.Checked(ahead, checks)
 	dev := development.New(development.Options{
 		Clock: deps.Clock, Virtual: deps.Virtual, Sync: s.journal.Sync, Production: deps.Config.Production, Region: deps.Config.Region,
 		Engine: s.engine, Streams: s.deliveryStreams.Module, Stacks: s.stacks, Sources: s.sources, Alarms: s.monitoring.Alarms, Logs: s.logs,
@@ -112,6 +104,23 @@ func newParts(deps Deps, s *state, r *running) (Parts, error) {
 		parts.OfFunctions = wrap(parts.Wire)
 	}
 	return parts, nil
+}
+
+// newChecks makes the checks of the server's health, and has Prometheus report them.
+func newChecks(deps Deps, s *state, r *running, trail *audit.Trail) ([]admin.Check, error) {
+	checks := append(s.space.checks(), auditChecks(trail)...)
+	followed, err := s.follow(deps, r.trust)
+	if err != nil {
+		return nil, err
+	}
+	checks = append(checks, followed...)
+	ahead := func() time.Duration { return 0 } // a virtual clock goes on from the data
+	if deps.Virtual == nil {
+		ahead = monitoring.Ahead(s.engine.Latest, deps.Clock)
+		checks = append(checks, monitoring.ClockCheck(ahead))
+	}
+	s.prometheus.Checked(ahead, checks)
+	return checks, nil
 }
 
 // services are the services of the wire, by their operations.

@@ -7,9 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/api/lambda"
-	"godwit.dev/godwit/internal/api/lambda/link"
 	"godwit.dev/godwit/internal/api/refusal"
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/invoke"
@@ -51,8 +49,31 @@ func newNetwork(deps Deps) (*network.Network, error) {
 	return n, nil
 }
 
-// newPool makes the pool that runs functions.
-func newPool(deps Deps, engine *shard.Engine, limits shard.FunctionLimits, output invoke.Log, sockets *network.Network, endpoint string, events invoke.Events, sessions *roles.Sessions) (*invoke.Pool, *process.Runner, error) {
+// runFunctions makes the network of functions, their processes, and the pool that runs them.
+func (r *running) runFunctions(deps Deps, s *state) (err error) {
+	if r.sockets, err = newNetwork(deps); err != nil {
+		return err
+	}
+	if r.processes, err = newProcesses(deps, s, r.sockets); err != nil {
+		return err
+	}
+	elsewhere := remote.New(remote.Options{AllowPrivate: deps.Config.AllowPrivateEndpoints, Own: deps.ownPorts(), Connections: deps.Limits.outgoing, Dial: deps.World.Dial})
+	deps.OnStop("remote functions' connections", func(context.Context) error {
+		elsewhere.Close()
+		return nil
+	})
+	r.pool = invoke.New(invoke.Options{
+		Process: r.processes, Remote: elsewhere, Log: roles.FunctionLogs{Logs: s.logs, Sessions: s.sessions}, Logger: deps.Log, Clock: deps.Clock, Tracer: deps.tracer,
+		Concurrency: s.limits.Executions, Guard: poison.New(deps.Log, deps.exit), Environments: min(s.limits.Executions, deps.Limits.environments()), Idle: deps.Config.LambdaIdle, Events: s.functions.add,
+		Reserved: func(region, account string) int { return s.engine.ReservedExecutions(account, region) },
+	})
+	s.engine.SetDeletionWatcher(r.pool.Retire)
+	deps.OnStop("functions", r.pool.Stop)
+	return nil
+}
+
+// newProcesses makes the runner of functions' processes.
+func newProcesses(deps Deps, s *state, sockets *network.Network) (*process.Runner, error) {
 	dir := filepath.Join(deps.Config.Data, "functions")
 	if deps.Config.Store == config.MemoryStore {
 		// An image with only the binary has no such directory.
@@ -61,20 +82,20 @@ func newPool(deps Deps, engine *shard.Engine, limits shard.FunctionLimits, outpu
 			dir, err = os.MkdirTemp("", "godwit-functions-")
 		}
 		if err != nil {
-			return nil, nil, fmt.Errorf("a directory for functions cannot be made: %w", err)
+			return nil, fmt.Errorf("a directory for functions cannot be made: %w", err)
 		}
 	}
 	data, err := filepath.Abs(deps.Config.Data)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	processes, err := process.New(process.Options{
-		Directory: dir, Code: engine.FunctionCode, Logger: deps.Log, Network: sockets, Endpoint: endpoint, Hide: hidden(data),
+		Directory: dir, Code: s.engine.FunctionCode, Logger: deps.Log, Network: sockets, Endpoint: s.url, Hide: hidden(data),
 		LimitProcessors: deps.Config.LambdaCPULimit, Plain: deps.Config.FunctionIsolation == config.IsolationNone,
-		Storage: deps.Config.FunctionStorage, Answers: deps.Limits.functions, Roles: sessions, Variables: sessions.Variables, Libraries: deps.Config.FunctionLibraries,
+		Storage: deps.Config.FunctionStorage, Answers: deps.Limits.functions, Roles: s.sessions, Variables: s.sessions.Variables, Libraries: deps.Config.FunctionLibraries,
 	})
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	storage := processes.Storage
 	deps.Limits.storage.Store(&storage)
@@ -82,19 +103,7 @@ func newPool(deps Deps, engine *shard.Engine, limits shard.FunctionLimits, outpu
 		deps.Limits.storage.CompareAndSwap(&storage, nil) // the limits may outlive this server
 		return processes.Close()
 	})
-	elsewhere := remote.New(remote.Options{AllowPrivate: deps.Config.AllowPrivateEndpoints, Own: deps.ownPorts(), Connections: deps.Limits.outgoing, Dial: deps.World.Dial})
-	deps.OnStop("remote functions' connections", func(context.Context) error {
-		elsewhere.Close()
-		return nil
-	})
-	pool := invoke.New(invoke.Options{
-		Process: processes, Remote: elsewhere, Log: output, Logger: deps.Log, Clock: deps.Clock, Tracer: deps.tracer,
-		Concurrency: limits.Executions, Guard: poison.New(deps.Log, deps.exit), Environments: min(limits.Executions, deps.Limits.environments()), Idle: deps.Config.LambdaIdle, Events: events,
-		Reserved: func(region, account string) int { return engine.ReservedExecutions(account, region) },
-	})
-	engine.SetDeletionWatcher(pool.Retire)
-	deps.OnStop("functions", pool.Stop)
-	return pool, processes, nil
+	return processes, nil
 }
 
 // hidden are the paths of a directory that functions must not see: its own, and its target if
@@ -128,20 +137,21 @@ func startPollers(deps Deps, engine *shard.Engine, pool *invoke.Pool, acting inv
 }
 
 // runEvents starts the dispatcher of functions' events.
-func runEvents(deps Deps, engine *shard.Engine, limits shard.FunctionLimits, pool *invoke.Pool, events invoke.Events, acting invoke.Acting) {
+func runEvents(deps Deps, s *state, pool *invoke.Pool, acting invoke.Acting) {
 	consumer := async.New(async.Options{
-		Engine: engine, Invoker: ofOwner{pool, deps.owned}, Clock: deps.Clock, Logger: deps.Log, Tracer: deps.tracer, Events: events, NewID: ids.New,
-		Limit: limits.Executions, Explain: refusal.Text, Acting: acting,
+		Engine: s.engine, Invoker: ofOwner{pool, deps.owned}, Clock: deps.Clock, Logger: deps.Log, Tracer: deps.tracer, Events: s.functions.add, NewID: ids.New,
+		Limit: s.limits.Executions, Explain: refusal.Text, Acting: acting,
 	})
 	deps.OnStop("asynchronous invocations", consumer.Stop)
-	deps.hold.Begin(func() { engine.SetConsumer("lambda", consumer) })
+	deps.hold.Begin(func() { s.engine.SetConsumer("lambda", consumer) })
 }
 
 // newLambda makes the handler of Lambda's operations.
-func newLambda(engine *roles.Functions, pool *invoke.Pool, processes *process.Runner, limits shard.FunctionLimits, named api.Principals, objects *artifacts.Store, links link.Tokens) *lambda.Service {
+func newLambda(s *state, r *running, objects *artifacts.Store) *lambda.Service {
 	return lambda.New(lambda.Options{
-		Engine: engine, Pool: pool, Limits: limits, Installed: process.Installed, Refusal: processes.Refusal, Principals: named,
-		NewRevision: ids.Text, Environments: engine.Sessions.Environments, Objects: objects,
-		Links: links,
+		Engine: &roles.Functions{Engine: s.engine, Sessions: s.sessions, Acting: s.sessions.Acting(s.authorizer), Failing: r.pollers.Failing},
+		Pool:   r.pool, Limits: s.limits, Installed: process.Installed, Refusal: r.processes.Refusal, Principals: s.principals,
+		NewRevision: ids.Text, Environments: s.sessions.Environments, Objects: objects,
+		Links: s.links,
 	})
 }

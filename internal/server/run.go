@@ -30,16 +30,12 @@ type running struct {
 // startBackground starts the background parts: functions, deliveries, alarms, mappings.
 func startBackground(deps Deps, s *state) (r *running, err error) {
 	r = &running{}
-	if r.sockets, err = newNetwork(deps); err != nil {
-		return nil, err
-	}
-	r.pool, r.processes, err = newPool(deps, s.engine, s.limits, roles.FunctionLogs{Logs: s.logs, Sessions: s.sessions}, r.sockets, s.url, s.functions.add, s.sessions)
-	if err != nil {
+	if err := r.runFunctions(deps, s); err != nil {
 		return nil, err
 	}
 	s.prometheus.Ask(s.engine, r.pool, r.sockets, s.logs, s.jobs, s.sources.Exists)
 	acting := s.sessions.Acting(s.authorizer)
-	runEvents(deps, s.engine, s.limits, r.pool, s.functions.add, acting)
+	runEvents(deps, s, r.pool, acting)
 	if r.trust, err = senders.Trust(deps.Config.EndpointCA); err != nil {
 		return nil, err
 	}
@@ -67,7 +63,7 @@ func (r *running) deliver(deps Deps, s *state) (err error) {
 		r.senders.Close()
 		return nil
 	})
-	if err := startStreams(deps, s.deliveryStreams, r.trust, s.monitoring, s.logs, s.engine, &roles.Service{Sessions: s.sessions, Principal: "firehose.amazonaws.com", Session: "AWSFirehose"}); err != nil {
+	if err := startStreams(deps, s, r.trust); err != nil {
 		return err
 	}
 	r.senders.ByProtocol[topic.Firehose] = firehosesender.New(s.deliveryStreams, &roles.Service{

@@ -3,18 +3,15 @@ package server
 import (
 	"crypto/tls"
 
-	"godwit.dev/godwit/internal/monitor/logs"
-	"godwit.dev/godwit/internal/server/monitoring"
 	"godwit.dev/godwit/internal/server/roles"
 	"godwit.dev/godwit/internal/server/streaming"
-	"godwit.dev/godwit/internal/shard"
 )
 
 // startStreams starts the delivery of delivery streams.
-func startStreams(deps Deps, deliveryStreams *streaming.Streaming, trust *tls.Config, m *monitoring.Monitoring, groups *logs.Logs, engine *shard.Engine, acting *roles.Service) error {
-	o := streaming.Options{
+func startStreams(deps Deps, s *state, trust *tls.Config) error {
+	acting := &roles.Service{Sessions: s.sessions, Principal: "firehose.amazonaws.com", Session: "AWSFirehose"}
+	return s.deliveryStreams.Start(streaming.Options{
 		Config: deps.Config, Clock: deps.Clock, Logger: deps.Log, Trust: trust, Own: deps.ownPorts(), Connections: deps.Limits.outgoing, Dial: deps.World.Dial,
-		Log: roles.ServiceLogs{Logs: groups, Service: acting}.Put, Metrics: m.Streams(), Fault: engine.Injected, Assumable: acting.Assumable, Owned: deps.owned, Begin: deps.hold.Begin,
-	}
-	return deliveryStreams.Start(o)
+		Log: roles.ServiceLogs{Logs: s.logs, Service: acting}.Put, Metrics: s.monitoring.Streams(), Fault: s.engine.Injected, Assumable: acting.Assumable, Owned: deps.owned, Begin: deps.hold.Begin,
+	})
 }

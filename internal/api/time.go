@@ -28,8 +28,8 @@ const (
 	endOfTime = 253402300800
 )
 
-// TimeOfSeconds converts epoch seconds, rounded to the nearest millisecond.
-func TimeOfSeconds(seconds float64) (Time, error) {
+// timeOfSeconds converts epoch seconds, rounded to the nearest millisecond.
+func timeOfSeconds(seconds float64) (Time, error) {
 	if !(seconds >= firstTime && seconds < endOfTime) {
 		return 0, ErrTime
 	}
@@ -47,7 +47,7 @@ func ParseTime(s string) (Time, error) {
 	if err != nil {
 		return 0, ErrTime
 	}
-	return TimeOfSeconds(seconds)
+	return timeOfSeconds(seconds)
 }
 
 // UnmarshalJSON decodes epoch seconds, or a text for ParseTime.
@@ -64,7 +64,7 @@ func (t *Time) UnmarshalJSON(text []byte) (err error) {
 	if err := json.Unmarshal(text, &seconds); err != nil {
 		return err
 	}
-	*t, err = TimeOfSeconds(seconds)
+	*t, err = timeOfSeconds(seconds)
 	return err
 }
 

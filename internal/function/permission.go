@@ -9,8 +9,8 @@ import (
 	"godwit.dev/godwit/internal/mutation"
 )
 
-// MaxPolicyBytes bounds the policy of a function, a version or an alias.
-const MaxPolicyBytes = 20 << 10
+// maxPolicyBytes bounds the policy of a function, a version or an alias.
+const maxPolicyBytes = 20 << 10
 
 // Permission is a statement of a policy, in the form of IAM.
 type Permission struct {
@@ -112,8 +112,8 @@ func (s *State) Permit(cmd Permit, b *mutation.Batch) error {
 		return ErrStatementExists.With(cmd.Permission.Sid)
 	}
 	all := append(slices.Clone(have), cmd.Permission)
-	if n := len(document(all)); n > MaxPolicyBytes {
-		return ErrPolicyTooLong.With(n, MaxPolicyBytes)
+	if n := len(document(all)); n > maxPolicyBytes {
+		return ErrPolicyTooLong.With(n, maxPolicyBytes)
 	}
 	f.policies[cmd.Qualifier] = all
 	revise(b, cmd.Revision)

@@ -42,23 +42,23 @@ var Kinds = []Kind{StandardWebhooks, GitHub, Stripe, Slack, Shopify, SNS, HMAC, 
 // Limits of a source and of its posts.
 const (
 	MaxName       = 64
-	MaxSecrets    = 8         // concurrently valid, for rotation
-	MinSecret     = 16        // bytes
-	MaxSecret     = 1024      // bytes
-	MaxAttributes = 10        // of a message
+	maxSecrets    = 8         // concurrently valid, for rotation
+	minSecret     = 16        // bytes
+	maxSecret     = 1024      // bytes
+	maxAttributes = 10        // of a message
 	MaxBytes      = 1 << 20   // bound of MaxBytes; SNS and SQS may accept less
 	DefaultBytes  = 256 << 10 // the default of MaxBytes
-	MaxRate       = 100_000   // posts a second
+	maxRate       = 100_000   // posts a second
 	MaxConcurrent = 10_000    // posts at once
-	MaxTolerance  = 24 * 3600 // seconds
+	maxTolerance  = 24 * 3600 // seconds
 )
 
-// DefaultTolerance is the default of how far the signed time may be from now, in seconds.
+// defaultTolerance is the default of how far the signed time may be from now, in seconds.
 // Source: Standard Webhooks, Stripe and Slack all recommend five minutes.
-const DefaultTolerance = 300
+const defaultTolerance = 300
 
-// DefaultConcurrent is the default of how many posts of a source are published concurrently.
-const DefaultConcurrent = 64
+// defaultConcurrent is the default of how many posts of a source are published concurrently.
+const defaultConcurrent = 64
 
 // Source is the configuration of a source, without its secrets.
 type Source struct {
@@ -127,7 +127,7 @@ func (l Limits) MaxBytes() int64 {
 // MaxConcurrent bounds the posts that are published concurrently.
 func (l Limits) MaxConcurrent() int {
 	if l.Concurrent == 0 {
-		return DefaultConcurrent
+		return defaultConcurrent
 	}
 	return l.Concurrent
 }
@@ -186,7 +186,7 @@ func (l Limits) check() error {
 	for _, of := range []struct {
 		member     string
 		have, most int
-	}{{"bytes", l.Bytes, MaxBytes}, {"perSecond", l.PerSecond, MaxRate}, {"concurrent", l.Concurrent, MaxConcurrent}} {
+	}{{"bytes", l.Bytes, MaxBytes}, {"perSecond", l.PerSecond, maxRate}, {"concurrent", l.Concurrent, MaxConcurrent}} {
 		if of.have < 0 || of.have > of.most {
 			return invalid("limits."+of.member, "it has to be a number from 1 to %d, or 0 for the default", of.most)
 		}
@@ -211,8 +211,8 @@ func (m *Mapping) check(target arn.ARN) error {
 	if !target.FIFO() && m.DeduplicationID != "" {
 		return invalid("mapping.deduplicationId", "the target has to be a FIFO topic or queue")
 	}
-	if len(m.Attributes) > MaxAttributes {
-		return invalid("mapping.attributes", "a message has %d at most", MaxAttributes)
+	if len(m.Attributes) > maxAttributes {
+		return invalid("mapping.attributes", "a message has %d at most", maxAttributes)
 	}
 	for name, from := range m.Attributes {
 		if name == "" {
@@ -250,8 +250,8 @@ func (v *Verification) check() error {
 			return invalid("verification."+member, "it has to be the name of a header")
 		}
 	}
-	if v.Tolerance < 0 || v.Tolerance > MaxTolerance {
-		return invalid("verification.tolerance", "it has to be 1 to %d seconds, or 0 for the default", MaxTolerance)
+	if v.Tolerance < 0 || v.Tolerance > maxTolerance {
+		return invalid("verification.tolerance", "it has to be 1 to %d seconds, or 0 for the default", maxTolerance)
 	}
 	switch v.Kind {
 	case HMAC:
@@ -299,22 +299,22 @@ func (v *Verification) checkSecrets(secrets []string) error {
 	if len(secrets) == 0 {
 		return invalid("secrets", "there has to be one, or several while they are rotated")
 	}
-	if len(secrets) > MaxSecrets {
-		return invalid("secrets", "there are more than %d", MaxSecrets)
+	if len(secrets) > maxSecrets {
+		return invalid("secrets", "there are more than %d", maxSecrets)
 	}
 	for i, secret := range secrets {
 		member := "secrets[" + strconv.Itoa(i) + "]"
-		if len(secret) < MinSecret || len(secret) > MaxSecret {
-			return invalid(member, "it has to have %d to %d bytes", MinSecret, MaxSecret)
+		if len(secret) < minSecret || len(secret) > maxSecret {
+			return invalid(member, "it has to have %d to %d bytes", minSecret, maxSecret)
 		}
 		switch v.Kind {
 		case StandardWebhooks:
-			if key, err := standardKey(secret); err != nil || len(key) < MinSecret {
-				return invalid(member, "it has to be whsec_ and base64 of %d bytes or more", MinSecret)
+			if key, err := standardKey(secret); err != nil || len(key) < minSecret {
+				return invalid(member, "it has to be whsec_ and base64 of %d bytes or more", minSecret)
 			}
 		case Basic:
-			if user, password, ok := strings.Cut(secret, ":"); !ok || user == "" || len(password) < MinSecret {
-				return invalid(member, "it has to be USER:PASSWORD, the password of %d bytes or more", MinSecret)
+			if user, password, ok := strings.Cut(secret, ":"); !ok || user == "" || len(password) < minSecret {
+				return invalid(member, "it has to be USER:PASSWORD, the password of %d bytes or more", minSecret)
 			}
 		default:
 		}

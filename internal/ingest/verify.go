@@ -152,7 +152,7 @@ func (c *Compiled) timely(now time.Time, at string) error {
 	}
 	tolerance := c.Verification.Tolerance
 	if tolerance == 0 {
-		tolerance = DefaultTolerance
+		tolerance = defaultTolerance
 	}
 	if d := now.Unix() - seconds; d > int64(tolerance) || -d > int64(tolerance) {
 		return &Refusal{Untimely, ErrUntimely.With(tolerance)}
@@ -303,5 +303,5 @@ func (c *Compiled) Challenge(body []byte) (answer string, ok bool) {
 	d := document{raw: body}
 	kind, _ := text(d.find(Pointer{[]string{"type"}}))
 	answer, ok = text(d.find(Pointer{[]string{"challenge"}}))
-	return answer, ok && kind == "url_verification" && len(answer) <= MaxSecret
+	return answer, ok && kind == "url_verification" && len(answer) <= maxSecret
 }

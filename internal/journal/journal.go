@@ -30,10 +30,10 @@ import (
 // within 10 ms, including its sync.
 const LazyDelay = 4 * time.Millisecond
 
-// AwaitedDelay bounds the delay of a lazy commit once a caller waits for it, because the disk
+// awaitedDelay bounds the delay of a lazy commit once a caller waits for it, because the disk
 // is slow or the store is replicated: long enough for a few others to join, but not so long
 // that all callers wait.
-const AwaitedDelay = 250 * time.Microsecond
+const awaitedDelay = 250 * time.Microsecond
 
 // commitOverhead is the part of mutation.MaxFramedBatch that is reserved for a framed batch's
 // header and the stream's state, in bytes.
@@ -225,7 +225,7 @@ func (j *Journal) add(c *Commit, ch *Change) {
 }
 
 // AwaitIfSlow returns when the caller of a lazy commit may be answered: at once while the
-// disk is fast, else when the commit is durable, whose sync then begins within AwaitedDelay.
+// disk is fast, else when the commit is durable, whose sync then begins within awaitedDelay.
 // With Options.Replicated it always waits.
 func (j *Journal) AwaitIfSlow(c *Commit) {
 	if c == nil {
@@ -248,7 +248,7 @@ func (j *Journal) AwaitReplicated(c *Commit) {
 	}
 }
 
-// Await returns when a commit is durable. The sync of a lazy one begins within AwaitedDelay.
+// Await returns when a commit is durable. The sync of a lazy one begins within awaitedDelay.
 // With few callers it begins at once: in a closed loop they would soon all wait for the
 // timer, with disk and CPU idle. With many, others trigger the sync while the timer runs.
 func (j *Journal) Await(c *Commit) {
@@ -263,7 +263,7 @@ func (j *Journal) Await(c *Commit) {
 	case arm && j.delay.expectedWaiters.Load() <= delayManyWaiters:
 		j.signal()
 	case arm:
-		clock.System.AfterFunc(AwaitedDelay, func() {
+		clock.System.AfterFunc(awaitedDelay, func() {
 			if !c.Durable() {
 				j.signal()
 			}

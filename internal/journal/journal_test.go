@@ -133,7 +133,7 @@ func TestLazyCommitsShareSyncs(t *testing.T) {
 }
 
 // On a slow disk the caller of a lazy commit waits for its sync, which callers share: of few
-// it begins at once, of many within AwaitedDelay.
+// it begins at once, of many within awaitedDelay.
 func TestLazyCommitsOfASlowDisk(t *testing.T) {
 	for name, c := range map[string]struct {
 		expected int32
@@ -141,7 +141,7 @@ func TestLazyCommitsOfASlowDisk(t *testing.T) {
 		syncs    int32
 	}{
 		"few":  {delayManyWaiters / 4, 0, 2},
-		"many": {delayManyWaiters + 1, AwaitedDelay + delayTime, 1},
+		"many": {delayManyWaiters + 1, awaitedDelay + delayTime, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

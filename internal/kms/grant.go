@@ -107,8 +107,8 @@ func (k *Key) Accept(g *Grant, grants int) error {
 	if (g.Subset != nil || g.Equals != nil) && !k.Symmetric() {
 		return ErrGrantContext
 	}
-	if grants >= MaxGrants {
-		return ErrTooManyGrants.With(k.ARN().String(), MaxGrants)
+	if grants >= maxGrants {
+		return ErrTooManyGrants.With(k.ARN().String(), maxGrants)
 	}
 	return nil
 }

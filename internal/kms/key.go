@@ -31,15 +31,15 @@ const (
 // Bounds. Source: KMS's documentation.
 const (
 	MaxAliases      = 50     // of a key
-	MaxGrants       = 50_000 // of a key
+	maxGrants       = 50_000 // of a key
 	MaxTags         = 50     // of a key
 	MaxPolicy       = 32_768 // bytes
-	MinWindow       = 7      // days until a deletion
+	minWindow       = 7      // days until a deletion
 	MaxWindow       = 30
-	MinRotation     = 90 // days of a rotation's period
-	MaxRotation     = 2560
+	minRotation     = 90 // days of a rotation's period
+	maxRotation     = 2560
 	DefaultRotation = 365
-	MaxOnDemand     = 25  // rotations on demand of a key
+	maxOnDemand     = 25  // rotations on demand of a key
 	managedRotation = 365 // days, of keys of ManagerAWS
 	hoursInDay      = 24
 )
@@ -174,8 +174,8 @@ func (k *Key) Disable() error {
 
 // ScheduleDeletion schedules the deletion of the key in 7 to 30 days. It is unusable at once.
 func (k *Key) ScheduleDeletion(days int, now time.Time) error {
-	if days < MinWindow || days > MaxWindow {
-		return ErrWindow.With(MinWindow, MaxWindow)
+	if days < minWindow || days > MaxWindow {
+		return ErrWindow.With(minWindow, MaxWindow)
 	}
 	if err := k.changeable(); err != nil {
 		return err
@@ -255,8 +255,8 @@ func (k *Key) rotates() error {
 // EnableRotation enables automatic rotation with a period in days, 90 to 2,560; 0 is the
 // current period, or 365. A changed period starts now.
 func (k *Key) EnableRotation(days int, now time.Time) error {
-	if days != 0 && (days < MinRotation || days > MaxRotation) {
-		return ErrRotationPeriod.With(MinRotation, MaxRotation)
+	if days != 0 && (days < minRotation || days > maxRotation) {
+		return ErrRotationPeriod.With(minRotation, maxRotation)
 	}
 	if err := k.rotates(); err != nil {
 		return err
@@ -286,8 +286,8 @@ func (k *Key) RotateOnDemand(m Material) error {
 	if err := k.rotates(); err != nil {
 		return err
 	}
-	if k.OnDemand >= MaxOnDemand {
-		return ErrTooManyRotated.With(k.ARN().String(), MaxOnDemand)
+	if k.OnDemand >= maxOnDemand {
+		return ErrTooManyRotated.With(k.ARN().String(), maxOnDemand)
 	}
 	k.OnDemand++
 	m.How = "ON_DEMAND"

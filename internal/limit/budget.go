@@ -17,8 +17,8 @@ const (
 	// quarter of it free, so that they cannot block small ones.
 	small = 64 << 10
 
-	// DefaultWait is how long a request waits for memory.
-	DefaultWait = 5 * time.Second
+	// defaultWait is how long a request waits for memory.
+	defaultWait = 5 * time.Second
 	// While others wait for memory, a request that is being read or answered must move slowRate
 	// bytes a second: one that is slower over grace is cut off. It is checked every checkEvery.
 	slowRate   = 16 << 10
@@ -54,10 +54,10 @@ type waiter struct {
 	ready chan struct{} // closed when the wait is decided
 }
 
-// NewBudget makes a budget of limit bytes; 0 means no limit. maxWait 0 means DefaultWait.
+// NewBudget makes a budget of limit bytes; 0 means no limit. maxWait 0 means defaultWait.
 func NewBudget(name string, limit int64, maxWait time.Duration) *Budget {
 	if maxWait == 0 {
-		maxWait = DefaultWait
+		maxWait = defaultWait
 	}
 	return &Budget{name: name, limit: limit, maxWait: maxWait}
 }

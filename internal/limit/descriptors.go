@@ -3,8 +3,8 @@ package limit
 // Enough is the recommended minimum of file descriptors: with fewer a server runs, and warns.
 const Enough = 1024
 
-// MostConnections is the default bound of clients' connections when there are many descriptors.
-const MostConnections = 16384
+// mostConnections is the default bound of clients' connections when there are many descriptors.
+const mostConnections = 16384
 
 // Shares is the division of a process's file descriptors. The rest is for the process itself:
 // logs, locks, standard streams, and short-lived files.
@@ -25,7 +25,7 @@ const (
 )
 
 // Share divides descriptors; 0 means no limit. connections is the requested number of clients'
-// connections; 0: as many as possible, up to MostConnections. The others always get a share. Of
+// connections; 0: as many as possible, up to mostConnections. The others always get a share. Of
 // nodes in a cluster any may have to answer the clients of all of them, each over a connection.
 func Share(descriptors, connections, nodes int) Shares {
 	if descriptors <= 0 {
@@ -37,7 +37,7 @@ func Share(descriptors, connections, nodes int) Shares {
 	if connections > 0 {
 		s.Connections = max(min(connections, rest*3/4/nodes), 1)
 	} else {
-		s.Connections = max(min(rest/2/nodes, MostConnections), 1)
+		s.Connections = max(min(rest/2/nodes, mostConnections), 1)
 	}
 	left := rest - s.Connections*nodes
 	s.Outgoing = min(left/2, maxOutgoing)

@@ -2,9 +2,9 @@ package monitor
 
 import "sync/atomic"
 
-// ActiveMinutes is how many minutes a queue or topic has metrics after its last use, or after
+// activeMinutes is how many minutes a queue or topic has metrics after its last use, or after
 // it last held messages. Source: the SQS and SNS developer guides.
-const ActiveMinutes = 6 * 60
+const activeMinutes = 6 * 60
 
 // activity says whether a resource has metrics each minute. It may be used at any time, also
 // while the end of a minute finds it idle: of touch and deactivate, the later one sees the
@@ -29,8 +29,8 @@ func (l *activity) touch(minute int64) (inactive bool) {
 // beginCheck begins a check whether it has metrics to report.
 func (l *activity) beginCheck() { l.touched.Store(false) }
 
-// idle reports that it was not used for ActiveMinutes.
-func (l *activity) idle(minute int64) bool { return minute-l.used.Load() >= ActiveMinutes }
+// idle reports that it was not used for activeMinutes.
+func (l *activity) idle(minute int64) bool { return minute-l.used.Load() >= activeMinutes }
 
 // deactivate ends the activity, and calls remove. reactivate says that it was used since the
 // check, so that it must be activated again.

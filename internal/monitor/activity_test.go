@@ -182,7 +182,7 @@ func TestEventsMakeActive(t *testing.T) {
 		add := adder(q, queue, c)
 		add(shard.MessagesSent)
 		for range 100 {
-			if _, err := c.Advance(t.Context(), (ActiveMinutes+1)*time.Minute); err != nil {
+			if _, err := c.Advance(t.Context(), (activeMinutes+1)*time.Minute); err != nil {
 				t.Fatal(err)
 			}
 			var together sync.WaitGroup
@@ -245,14 +245,14 @@ func TestTopicsBecomeIdle(t *testing.T) {
 	for range 100 {
 		var together sync.WaitGroup
 		together.Go(publish)
-		tick((ActiveMinutes + 1) * time.Minute)
+		tick((activeMinutes + 1) * time.Minute)
 		together.Wait()
 		publish()
 		if size(&topics.active) != 1 {
 			t.Fatal("a topic that is used is not active")
 		}
 	}
-	if more := tick((ActiveMinutes + 1) * time.Minute); more || size(&topics.active) != 0 {
+	if more := tick((activeMinutes + 1) * time.Minute); more || size(&topics.active) != 0 {
 		t.Error("a topic is active for ever")
 	}
 }

@@ -263,7 +263,7 @@ type Gauger interface {
 }
 
 // Tick measures the active queues at the end of a minute, and deactivates those that are
-// deleted, or have been idle and empty for ActiveMinutes.
+// deleted, or have been idle and empty for activeMinutes.
 func (q *Queues) Tick(gauger Gauger, at time.Time) (more bool, err error) {
 	minute := metrics.Minute(at) - 1
 	q.ticking.Lock()

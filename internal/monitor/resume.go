@@ -8,10 +8,10 @@ import (
 )
 
 // recent calls f with the names of the queues, or topics, with a metric in the last
-// ActiveMinutes. The list of metrics is rewritten each quarter of an hour, while there are
+// activeMinutes. The list of metrics is rewritten each quarter of an hour, while there are
 // values.
 func recent(points *metrics.Store, namespace, metric string, at time.Time, f func(scope metrics.Scope, name string)) error {
-	since := metrics.Minute(at) - ActiveMinutes
+	since := metrics.Minute(at) - activeMinutes
 	if metrics.Minute(points.Latest()) < since {
 		return nil
 	}

@@ -81,7 +81,7 @@ type TopicFinder interface {
 }
 
 // Tick reports the active topics without events in the completed minute. It deactivates topics
-// that are deleted, or have been idle for ActiveMinutes.
+// that are deleted, or have been idle for activeMinutes.
 func (t *Topics) Tick(finder TopicFinder, at time.Time) (more bool) {
 	minute := metrics.Minute(at) - 1
 	t.active.Range(func(_, value any) bool {

@@ -25,7 +25,7 @@ func OfCredentials(platform, principal, credential string) map[string]string {
 		if json.Unmarshal([]byte(credential), &account) == nil && account.Type == "service_account" {
 			all[attrMethod] = "token"
 		}
-	case !Apple(platform):
+	case !apple(platform):
 	case strings.Contains(principal, "-----BEGIN"):
 		all[attrMethod] = "certificate"
 		block, _ := pem.Decode([]byte(principal))
@@ -41,7 +41,7 @@ func OfCredentials(platform, principal, credential string) map[string]string {
 	return all
 }
 
-// Apple reports that a platform is one of Apple's.
-func Apple(platform string) bool {
+// apple reports that a platform is one of Apple's.
+func apple(platform string) bool {
 	return strings.HasPrefix(platform, APNs) || strings.HasPrefix(platform, "MACOS")
 }

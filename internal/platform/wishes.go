@@ -28,7 +28,7 @@ func ValidAttribute(name, value string) bool {
 	case wish == "TTL":
 		seconds, err := strconv.ParseInt(value, 10, 64)
 		return err == nil && seconds >= 0
-	case !Apple(of):
+	case !apple(of):
 		return true
 	case wish == "PUSH_TYPE":
 		return slices.Contains(pushTypes, value)

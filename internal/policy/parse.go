@@ -11,11 +11,11 @@ import (
 	"unicode/utf8"
 )
 
-// MaxBytes bounds a document on a resource, MaxIdentityBytes one of IAM, including white space.
+// MaxBytes bounds a document on a resource, maxIdentityBytes one of IAM, including white space.
 // Every service has a lower limit of its own.
 const (
 	MaxBytes         = 32 << 10
-	MaxIdentityBytes = 128 << 10
+	maxIdentityBytes = 128 << 10
 )
 
 // ErrMalformed is wrapped by every error of Parse.
@@ -74,12 +74,12 @@ func ParseLoose(doc string) (*Policy, error) {
 // ParseIdentity is Parse for the document of an identity, a boundary or a session: it has no
 // Principal.
 func ParseIdentity(doc string) (*Policy, error) {
-	return parse(doc, document{resource: true}, MaxIdentityBytes)
+	return parse(doc, document{resource: true}, maxIdentityBytes)
 }
 
 // ParseTrust is Parse for a role's trust policy: it has no Resource.
 func ParseTrust(doc string) (*Policy, error) {
-	return parse(doc, document{principal: true}, MaxIdentityBytes)
+	return parse(doc, document{principal: true}, maxIdentityBytes)
 }
 
 func parse(doc string, d document, limit int) (*Policy, error) {

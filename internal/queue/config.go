@@ -7,9 +7,9 @@ import (
 	"godwit.dev/godwit/internal/arn"
 )
 
-// MaxInFlight is how many messages of a queue can be leased at once. Source:
+// maxInFlight is how many messages of a queue can be leased at once. Source:
 // the quotas of SQS standard queues.
-const MaxInFlight = 120_000
+const maxInFlight = 120_000
 
 // maxVisibility is how long one receive can make a message invisible, in milliseconds, with all
 // changes of its visibility timeout. Source: ChangeMessageVisibility in the SQS API reference.

@@ -55,7 +55,7 @@
 //	scheduled  delayed, or received and returned. They are ordered by (due time,
 //	           sequence); memory holds a window of the first ones.
 //	leased     received and not yet deleted or returned, or moving to another
-//	           queue. All leases are in memory: a queue has at most MaxInFlight.
+//	           queue. All leases are in memory: a queue has at most maxInFlight.
 //	held       in a FIFO queue, a returned message is not scheduled but held: it
 //	           keeps its place in its group, and blocks the messages behind it.
 //

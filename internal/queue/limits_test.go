@@ -33,7 +33,7 @@ func TestMaxInFlight(t *testing.T) {
 	if err := b.run(Expire{}); err != nil { // the first can be received again
 		t.Fatal(err)
 	}
-	for seq := uint64(1_000_000); b.m.leases.Len() < MaxInFlight-2; seq++ {
+	for seq := uint64(1_000_000); b.m.leases.Len() < maxInFlight-2; seq++ {
 		b.m.leases.Add(leases.NewItem(layout.State{Sequence: seq, Due: layout.Never}))
 	}
 	got, err := b.receive(10, 1000)

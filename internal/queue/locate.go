@@ -152,7 +152,7 @@ func (q *Machine) changeVisibility(b *mutation.Batch, now int64, h Handle, timeo
 		return Need{}, nil
 	case leased:
 		q.endLease(b, now, s)
-	case q.leases.Len() >= MaxInFlight:
+	case q.leases.Len() >= maxInFlight:
 		return Need{}, ErrInFlight
 	default:
 		q.unschedule(b, now, &s.State)

@@ -99,7 +99,7 @@ func (q *Machine) receive(b *mutation.Batch, now int64, c *Receive, r *Result) e
 	defer q.relist(b)
 	var at cursor
 	for len(r.Leases) < c.Max && len(r.Moves) < maxMoves {
-		if q.leases.Len() >= MaxInFlight {
+		if q.leases.Len() >= maxInFlight {
 			if len(r.Leases) == 0 {
 				return ErrInFlight
 			}

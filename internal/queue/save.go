@@ -11,7 +11,7 @@ import (
 // The most bytes that the counters of a queue, and the record of a tenant, take in a batch,
 // keys included.
 const (
-	CountersRoom = 160
+	countersRoom = 160
 	tenantRoom   = 64
 )
 
@@ -26,9 +26,9 @@ type Saved struct {
 // SaveBytes is what Save adds to a batch at most, in bytes.
 func (q *Machine) SaveBytes() int {
 	if q.groups == nil {
-		return CountersRoom
+		return countersRoom
 	}
-	return CountersRoom + tenantRoom*q.groups.waits.ChangedCount()
+	return countersRoom + tenantRoom*q.groups.waits.ChangedCount()
 }
 
 // Save writes the counters, and the changed records of tenants; it ends each command on a
@@ -38,7 +38,7 @@ func (q *Machine) Save(b *mutation.Batch, commit uint64, last *Saved) {
 	if q.groups != nil {
 		q.groups.waits.Changed(func(tenant layout.Lane, w fair.Wait) { layout.PutWait(b, q.keys.Tenant(tenant), w) })
 	}
-	var buf [CountersRoom]byte
+	var buf [countersRoom]byte
 	value := q.appendCounters(buf[:0])
 	if last.commit == commit && int(last.size) == len(value) {
 		b.Overwrite(int(last.end), value)

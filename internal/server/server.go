@@ -25,7 +25,7 @@ import (
 )
 
 // drainTime is how long a stopping server waits for requests and attempts in progress: an
-// attempt at an endpoint lasts up to 15 s. With shutdown.CutOff it is 20 s in all.
+// attempt at an endpoint lasts up to 15 s. With what package shutdown adds it is 20 s in all.
 const drainTime = 16 * time.Second
 
 // ErrNotNew reports a Start of a server that was started or stopped before.

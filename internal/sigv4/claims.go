@@ -236,7 +236,7 @@ func parseBasic(s string) (time.Time, bool) {
 
 func (c *claims) checkAge(now time.Time) error {
 	now = now.Truncate(time.Second)
-	lasts := Skew
+	lasts := skew
 	if c.expires != "" {
 		var err error
 		if lasts, err = c.lasts(); err != nil {
@@ -249,13 +249,13 @@ func (c *claims) checkAge(now time.Time) error {
 	if least := now.Add(-lasts); c.at.Before(least) {
 		return mismatch("Signature expired: " + basic(c.at) + " is now earlier than " + basic(least) + " (" + basic(now) + " - " + span(lasts) + ")")
 	}
-	if most := now.Add(Skew); c.at.After(most) {
-		return mismatch("Signature not yet current: " + basic(c.at) + " is still later than " + basic(most) + " (" + basic(now) + " + " + span(Skew) + ")")
+	if most := now.Add(skew); c.at.After(most) {
+		return mismatch("Signature not yet current: " + basic(c.at) + " is still later than " + basic(most) + " (" + basic(now) + " + " + span(skew) + ")")
 	}
 	return nil
 }
 
-// lasts is the lifetime of a presigned request by X-Amz-Expires: at most MaxExpires.
+// lasts is the lifetime of a presigned request by X-Amz-Expires: at most maxExpires.
 func (c *claims) lasts() (time.Duration, error) {
 	seconds, err := strconv.ParseInt(c.expires, 10, 64)
 	switch { // beyond 64 bits it is the minimum or maximum of these
@@ -263,7 +263,7 @@ func (c *claims) lasts() (time.Duration, error) {
 		return 0, incomplete("X-Amz-Expires should be a number")
 	case seconds < 0:
 		return 0, incomplete("X-Amz-Expires must be non-negative")
-	case seconds > int64(MaxExpires/time.Second):
+	case seconds > int64(maxExpires/time.Second):
 		return 0, incomplete("X-Amz-Expires must be less than a week (in seconds); that is, the given X-Amz-Expires must be less than 604800 seconds")
 	}
 	return time.Duration(seconds) * time.Second, nil

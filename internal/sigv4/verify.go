@@ -13,10 +13,10 @@ import (
 )
 
 const (
-	// Skew is how far a request's date may differ from the system's clock, either way.
-	Skew = 15 * time.Minute
-	// MaxExpires is the maximum lifetime of a presigned request.
-	MaxExpires = 604_800 * time.Second
+	// skew is how far a request's date may differ from the system's clock, either way.
+	skew = 15 * time.Minute
+	// maxExpires is the maximum lifetime of a presigned request.
+	maxExpires = 604_800 * time.Second
 )
 
 // ErrUnknownKey is the error of Keys for an access key that does not exist, or is not active.

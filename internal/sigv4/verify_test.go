@@ -223,9 +223,9 @@ func TestOrderOfChecks(t *testing.T) {
 			by: nobody, change: set("X-Amz-Date", "201"),
 			header: said(fault.IncompleteSignature, "Date must be in ISO-8601 'basic format'. Got '201'. See http://en.wikipedia.org/wiki/ISO_8601"),
 		},
-		"15 minutes old": {by: with(alice, func(s *signer) { s.at = noon.Add(-Skew) }), header: "alice"},
+		"15 minutes old": {by: with(alice, func(s *signer) { s.at = noon.Add(-skew) }), header: "alice"},
 		"older": {
-			by: with(nobody, func(s *signer) { s.at = noon.Add(-Skew - time.Second) }), expires: "901", change: edit("host", "x"),
+			by: with(nobody, func(s *signer) { s.at = noon.Add(-skew - time.Second) }), expires: "901", change: edit("host", "x"),
 			header: said(fault.SignatureDoesNotMatch, "Signature expired: 20261122T114459Z is now earlier than 20261122T114500Z (20261122T120000Z - 15 min.)"),
 			query:  said(fault.SignatureDoesNotMatch, errHost.Message),
 		},
@@ -239,7 +239,7 @@ func TestOrderOfChecks(t *testing.T) {
 			by: with(alice, func(s *signer) { s.at = noon.Add(-24 * time.Hour) }), expires: "86399",
 			query: said(fault.SignatureDoesNotMatch, "Signature expired: 20261121T120000Z is now earlier than 20261121T120001Z (20261122T120000Z - 86399 sec.)"),
 		},
-		"as old as can be": {by: with(alice, func(s *signer) { s.at = noon.Add(-MaxExpires) }), expires: "604800", query: "alice"},
+		"as old as can be": {by: with(alice, func(s *signer) { s.at = noon.Add(-maxExpires) }), expires: "604800", query: "alice"},
 		"good for too long": {
 			by: nobody, expires: "604801",
 			query: said(fault.IncompleteSignature, "X-Amz-Expires must be less than a week (in seconds); that is, the given X-Amz-Expires must be less than 604800 seconds"),
@@ -257,9 +257,9 @@ func TestOrderOfChecks(t *testing.T) {
 			by: with(alice, func(s *signer) { s.at = noon.Add(time.Minute) }), expires: "0",
 			query: said(fault.SignatureDoesNotMatch, "Request has expired"),
 		},
-		"15 minutes ahead": {by: with(alice, func(s *signer) { s.at = noon.Add(Skew) }), header: "alice", query: "alice"},
+		"15 minutes ahead": {by: with(alice, func(s *signer) { s.at = noon.Add(skew) }), header: "alice", query: "alice"},
 		"further ahead": {
-			by: with(nobody, func(s *signer) { s.at = noon.Add(Skew + time.Second) }), expires: "604800",
+			by: with(nobody, func(s *signer) { s.at = noon.Add(skew + time.Second) }), expires: "604800",
 			header: said(fault.SignatureDoesNotMatch, "Signature not yet current: 20261122T121501Z is still later than 20261122T121500Z (20261122T120000Z + 15 min.)"),
 			query:  said(fault.SignatureDoesNotMatch, "Signature not yet current: 20261122T121501Z is still later than 20261122T121500Z (20261122T120000Z + 15 min.)"),
 		},

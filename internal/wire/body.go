@@ -16,9 +16,9 @@ import (
 	"godwit.dev/godwit/internal/limit"
 )
 
-// DefaultMaxBody bounds a request's body, in bytes: a form may take three times what
+// defaultMaxBody bounds a request's body, in bytes: a form may take three times what
 // it holds, and JSON six times.
-const DefaultMaxBody = 8 << 20
+const defaultMaxBody = 8 << 20
 
 // Buffers of up to maxPooled bytes are pooled, in two pools: those that count against the
 // memory limit, and smaller ones that do not.

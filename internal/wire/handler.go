@@ -36,7 +36,7 @@ type Options struct {
 	DefaultAccount string
 	// NewRequestID makes the ids of requests; nil means random UUIDs.
 	NewRequestID func() string
-	// MaxBody bounds a request's body, in bytes; 0 means DefaultMaxBody.
+	// MaxBody bounds a request's body, in bytes; 0 means defaultMaxBody.
 	MaxBody int64
 	// Authentic verifies signatures. Nil: they are not verified, and an unsigned request is
 	// that of the account's root.
@@ -109,7 +109,7 @@ func NewHandler(options Options) *Handler {
 		options.NewRequestID = uuid.NewString
 	}
 	if options.MaxBody == 0 {
-		options.MaxBody = DefaultMaxBody
+		options.MaxBody = defaultMaxBody
 	}
 	if options.Pace == (Pace{}) {
 		options.Pace = DefaultPace

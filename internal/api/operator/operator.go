@@ -22,8 +22,8 @@ import (
 // Prefix is the prefix of the paths.
 const Prefix = "/_godwit/v1/"
 
-// DocumentPath is where the document is.
-const DocumentPath = Prefix + "openapi.json"
+// documentPath is where the document is.
+const documentPath = Prefix + "openapi.json"
 
 // Document is the OpenAPI document.
 //
@@ -160,7 +160,7 @@ func Operations(o Options) []rest.Operation {
 // Handlers are the handlers of the API, by patterns of http.ServeMux.
 func Handlers(o Options, admission rest.Options) map[string]http.Handler {
 	handlers := rest.Handlers(Operations(o), admission)
-	handlers["GET "+DocumentPath] = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	handlers["GET "+documentPath] = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Cache-Control", "no-store") // it differs between versions
 		w.Header().Set("X-Content-Type-Options", "nosniff")

@@ -12,11 +12,11 @@ import (
 )
 
 // Path is where a browser reads its session, and opens one by a signed request. EndPath ends
-// it, and UsePath reports user activity.
+// it, and usePath reports user activity.
 const (
 	Path    = "/_godwit/ui/session"
 	EndPath = Path + "/end"
-	UsePath = Path + "/use"
+	usePath = Path + "/use"
 )
 
 // maxBody bounds the body of a request, in bytes.
@@ -91,7 +91,7 @@ func (s *Sessions) Handlers(in SignIn) map[string]http.Handler {
 			now := clock.System.Now() // signatures use the machine's time
 			s.answer(w, r, standing{Region: in.Region, Now: &now, Provider: in.Provider, ProviderPath: in.ProviderPath})
 		}),
-		"POST " + UsePath: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		"POST " + usePath: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if err := s.Use(r); err != nil {
 				Refuse(w, err)
 				return

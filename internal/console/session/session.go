@@ -30,9 +30,9 @@ const (
 	secretSize = 32
 )
 
-// CSRFHeader is the header in which a changing request repeats a token that only the
+// csrfHeader is the header in which a changing request repeats a token that only the
 // console's page has received.
-const CSRFHeader = "X-Godwit-CSRF"
+const csrfHeader = "X-Godwit-CSRF"
 
 // The names of the cookie. With TLS it has a prefix by which browsers guarantee that it is of
 // this host, and was never sent in plain text.
@@ -223,7 +223,7 @@ func until(ctx, session context.Context) context.Context {
 
 // page reports whether a request has the secret that only the console's page has received.
 func (e *entry) page(r *http.Request) bool {
-	return subtle.ConstantTimeCompare([]byte(r.Header.Get(CSRFHeader)), []byte(e.csrf)) == 1
+	return subtle.ConstantTimeCompare([]byte(r.Header.Get(csrfHeader)), []byte(e.csrf)) == 1
 }
 
 // Still refuses, as Of does, a request whose session has ended since, such as that of a

@@ -152,10 +152,10 @@ func TestSignIn(t *testing.T) {
 func TestCSRF(t *testing.T) {
 	w := newWorld(t, false)
 	ann, bob := w.signIn("AKIAANN"), w.signIn("AKIABOB")
-	ann.wants(nil, "POST", CSRFHeader, ann.csrf)
+	ann.wants(nil, "POST", csrfHeader, ann.csrf)
 	ann.wants(ErrCSRF, "POST")
-	ann.wants(ErrCSRF, "POST", CSRFHeader, bob.csrf)
-	ann.wants(ErrCSRF, "DELETE", CSRFHeader, "")
+	ann.wants(ErrCSRF, "POST", csrfHeader, bob.csrf)
+	ann.wants(ErrCSRF, "DELETE", csrfHeader, "")
 	if status, _, _ := ann.ask("POST", EndPath, "{}"); status != http.StatusForbidden {
 		t.Errorf("signed out by another site: %d", status)
 	}
@@ -185,8 +185,8 @@ func TestEndsWithTime(t *testing.T) {
 	for i := range 24 {
 		w.clock.now = w.clock.now.Add(Idle - time.Second)
 		if i%2 == 0 { // a command, or a hand at the page
-			ann.wants(nil, "POST", CSRFHeader, ann.csrf)
-		} else if status, st, _ := ann.ask("POST", UsePath, "{}", CSRFHeader, ann.csrf); status != http.StatusOK || st.ExpiresAt == nil || st.ExpiresAt.Before(w.clock.now) {
+			ann.wants(nil, "POST", csrfHeader, ann.csrf)
+		} else if status, st, _ := ann.ask("POST", usePath, "{}", csrfHeader, ann.csrf); status != http.StatusOK || st.ExpiresAt == nil || st.ExpiresAt.Before(w.clock.now) {
 			t.Fatalf("%d %+v", status, st)
 		}
 	}
@@ -209,7 +209,7 @@ func TestEndsWithTime(t *testing.T) {
 	}
 	w.clock.now = w.clock.now.Add(Idle/2 + time.Second)
 	bob.wants(ErrOver, "GET")
-	if status, _, _ := bob.ask("POST", UsePath, "{}", CSRFHeader, bob.csrf); status != http.StatusUnauthorized {
+	if status, _, _ := bob.ask("POST", usePath, "{}", csrfHeader, bob.csrf); status != http.StatusUnauthorized {
 		t.Errorf("a session that is over is used: %d", status)
 	}
 }
@@ -226,7 +226,7 @@ func TestLookingIsNoUse(t *testing.T) {
 		if err := w.sessions.Still(watch); err != nil {
 			t.Fatal(err)
 		}
-		if status, _, _ := ann.ask("POST", UsePath, "{}"); status != http.StatusForbidden {
+		if status, _, _ := ann.ask("POST", usePath, "{}"); status != http.StatusForbidden {
 			t.Errorf("used without the page's secret: %d", status)
 		}
 		w.clock.now = w.clock.now.Add(Idle / 30)
@@ -264,7 +264,7 @@ func TestSignOut(t *testing.T) {
 	w := newWorld(t, false)
 	here, there, bob := w.signIn("AKIAANN"), w.signIn("AKIAANN"), w.signIn("AKIABOB")
 	cookie := here.cookie
-	if status, st, c := here.ask("POST", EndPath, "{}", CSRFHeader, here.csrf); status != 200 || st.User != "" || c == nil || c.MaxAge >= 0 {
+	if status, st, c := here.ask("POST", EndPath, "{}", csrfHeader, here.csrf); status != 200 || st.User != "" || c == nil || c.MaxAge >= 0 {
 		t.Errorf("%d %+v %v", status, st, c)
 	}
 	here.cookie = cookie // as one who had copied it
@@ -272,12 +272,12 @@ func TestSignOut(t *testing.T) {
 	there.wants(nil, "GET")
 
 	again := w.signIn("AKIAANN")
-	if status, _, _ := again.ask("POST", EndPath, `{"everywhere":true}`, CSRFHeader, again.csrf); status != 200 {
+	if status, _, _ := again.ask("POST", EndPath, `{"everywhere":true}`, csrfHeader, again.csrf); status != 200 {
 		t.Error(status)
 	}
 	there.wants(ErrOver, "GET")
 	bob.wants(nil, "GET")
-	if status, _, _ := there.ask("POST", EndPath, `{"everywhere":`, CSRFHeader, "x"); status != http.StatusBadRequest {
+	if status, _, _ := there.ask("POST", EndPath, `{"everywhere":`, csrfHeader, "x"); status != http.StatusBadRequest {
 		t.Error(status)
 	}
 }
@@ -294,11 +294,11 @@ func TestSignOutAfterARename(t *testing.T) {
 	}
 	w.keys["AKIANEW"] = &caller.Caller{Kind: caller.User, Account: "000000000000", ID: "AIDANEW", ARN: "arn:aws:iam::000000000000:user/ann", AccessKey: "AKIANEW"}
 	other, after := w.signIn("AKIANEW"), w.signIn("AKIAANN")
-	if status, _, _ := other.ask("POST", EndPath, `{"everywhere":true}`, CSRFHeader, other.csrf); status != 200 {
+	if status, _, _ := other.ask("POST", EndPath, `{"everywhere":true}`, csrfHeader, other.csrf); status != 200 {
 		t.Error(status)
 	}
 	before.wants(nil, "GET")
-	if status, _, _ := after.ask("POST", EndPath, `{"everywhere":true}`, CSRFHeader, after.csrf); status != 200 {
+	if status, _, _ := after.ask("POST", EndPath, `{"everywhere":true}`, csrfHeader, after.csrf); status != 200 {
 		t.Error(status)
 	}
 	before.wants(ErrOver, "GET")
@@ -341,7 +341,7 @@ func TestStreamEndsWithItsSession(t *testing.T) {
 	if watch.Context().Err() != nil {
 		t.Fatal("it is over already")
 	}
-	if code, _, _ := other.ask(http.MethodPost, EndPath, `{"everywhere":true}`, CSRFHeader, other.csrf); code != http.StatusOK {
+	if code, _, _ := other.ask(http.MethodPost, EndPath, `{"everywhere":true}`, csrfHeader, other.csrf); code != http.StatusOK {
 		t.Fatal(code)
 	}
 	<-watch.Context().Done()

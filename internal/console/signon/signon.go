@@ -30,11 +30,11 @@ import (
 	"godwit.dev/godwit/internal/config"
 )
 
-// Path redirects a browser to the provider, and CallbackPath is where the provider redirects
+// Path redirects a browser to the provider, and callbackPath is where the provider redirects
 // it to.
 const (
 	Path         = "/_godwit/ui/oidc/begin"
-	CallbackPath = "/_godwit/ui/oidc/callback"
+	callbackPath = "/_godwit/ui/oidc/callback"
 )
 
 const (
@@ -68,7 +68,7 @@ type Options struct {
 	Secret   string // of the client; empty: a public client
 	// Roles are the parsed Settings.Roles.
 	Roles []config.OIDCRole
-	// URL is the prefix of CallbackPath's URL; empty: the request's host.
+	// URL is the prefix of callbackPath's URL; empty: the request's host.
 	URL string
 	// Secure says that clients use TLS although this server does not see it.
 	Secure bool
@@ -86,7 +86,7 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// SignOn serves Path and CallbackPath. It is safe for concurrent use.
+// SignOn serves Path and callbackPath. It is safe for concurrent use.
 type SignOn struct {
 	Options
 
@@ -117,7 +117,7 @@ func (s *SignOn) Name() string {
 func (s *SignOn) Handlers() map[string]http.Handler {
 	return map[string]http.Handler{
 		"GET " + Path:         http.HandlerFunc(s.begin),
-		"GET " + CallbackPath: http.HandlerFunc(s.callback),
+		"GET " + callbackPath: http.HandlerFunc(s.callback),
 	}
 }
 
@@ -169,16 +169,16 @@ func (s *SignOn) client(p *oidc.Provider, callback string) *oauth2.Config {
 // secure reports whether the browser uses TLS.
 func (s *SignOn) secure(r *http.Request) bool { return s.Secure || r.TLS != nil }
 
-// address is the URL of CallbackPath for the browser.
+// address is the URL of callbackPath for the browser.
 func (s *SignOn) address(r *http.Request) string {
 	if s.URL != "" {
-		return strings.TrimRight(s.URL, "/") + CallbackPath
+		return strings.TrimRight(s.URL, "/") + callbackPath
 	}
 	scheme := "http://"
 	if s.secure(r) {
 		scheme = "https://"
 	}
-	return scheme + r.Host + CallbackPath
+	return scheme + r.Host + callbackPath
 }
 
 // mark sets the cookie of a sign-in, or deletes it.

@@ -187,7 +187,7 @@ func (c *console) begin(to string) (back url.Values, mark *http.Cookie) {
 		c.t.Fatalf("the browser is sent to %v, %v", at, err)
 	}
 	c.p.asked = at.Query()
-	for name, want := range map[string]string{"client_id": clientID, "response_type": "code", "code_challenge_method": "S256", "scope": "openid email", "redirect_uri": "https://godwit.example.com" + CallbackPath} {
+	for name, want := range map[string]string{"client_id": clientID, "response_type": "code", "code_challenge_method": "S256", "scope": "openid email", "redirect_uri": "https://godwit.example.com" + callbackPath} {
 		if got := at.Query().Get(name); got != want {
 			c.t.Errorf("%s is %q", name, got)
 		}
@@ -198,7 +198,7 @@ func (c *console) begin(to string) (back url.Values, mark *http.Cookie) {
 // answered is where the browser is sent with the provider's answer.
 func (c *console) answered(back url.Values, mark ...*http.Cookie) string {
 	c.t.Helper()
-	return c.get(CallbackPath+"?"+back.Encode(), mark...).Header.Get("Location")
+	return c.get(callbackPath+"?"+back.Encode(), mark...).Header.Get("Location")
 }
 
 func TestSignOn(t *testing.T) {
@@ -340,7 +340,7 @@ func TestMoreClaims(t *testing.T) {
 func TestWithin(t *testing.T) {
 	for to, want := range map[string]string{
 		"": home, "/_godwit/ui/topic?arn=a": "/_godwit/ui/topic?arn=a", "https://evil.example.com/_godwit/ui/": home, "//evil.example.com/_godwit/ui/": home,
-		"/\\evil.example.com": home, "/_godwit/ui/\r\nSet-Cookie: a=b": home, "/_godwit/clock": home, "javascript:alert(1)": home, CallbackPath: home, "/_godwit/ui/#x": home,
+		"/\\evil.example.com": home, "/_godwit/ui/\r\nSet-Cookie: a=b": home, "/_godwit/clock": home, "javascript:alert(1)": home, callbackPath: home, "/_godwit/ui/#x": home,
 		"/_godwit/ui/?" + strings.Repeat("x", maxBack): home,
 	} {
 		if got := within(to); got != want {

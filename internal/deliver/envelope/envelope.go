@@ -21,11 +21,11 @@ import (
 	"godwit.dev/godwit/internal/queue/message"
 )
 
-// MaxRawAttributes bounds the message attributes of raw delivery to a queue. Source: the SNS
+// maxRawAttributes bounds the message attributes of raw delivery to a queue. Source: the SNS
 // developer guide, "Raw message delivery".
-const MaxRawAttributes = 10
+const maxRawAttributes = 10
 
-// ErrTooManyAttributes is the error for raw delivery of more than MaxRawAttributes message
+// ErrTooManyAttributes is the error for raw delivery of more than maxRawAttributes message
 // attributes to a queue: a client-side error.
 var ErrTooManyAttributes = errors.New("raw delivery to a queue carries at most 10 message attributes")
 
@@ -184,7 +184,7 @@ var ErrRawText = errors.New("raw delivery to a queue carries no empty text and n
 func SQS(m *message.Message, newID message.ID, o Issuer) (*message.Message, error) {
 	if Raw(m) {
 		switch {
-		case len(m.Attributes) > MaxRawAttributes:
+		case len(m.Attributes) > maxRawAttributes:
 			return nil, ErrTooManyAttributes
 		case !m.Sendable():
 			return nil, ErrRawText
@@ -196,7 +196,7 @@ func SQS(m *message.Message, newID message.ID, o Issuer) (*message.Message, erro
 // DeadLetter makes the message for a dead-letter queue. Whatever the protocol, it is what an
 // SQS subscriber would receive; with raw delivery the body alone, and with its attributes if
 // the subscriber is a queue (fromQueue). All attributes are kept, also beyond
-// MaxRawAttributes, which may be why the delivery failed. What SQS does not take raw is in the
+// maxRawAttributes, which may be why the delivery failed. What SQS does not take raw is in the
 // envelope. It is sealed, or has Unsigned; the queue's shard sets Sent.
 func DeadLetter(m *message.Message, newID message.ID, o Issuer, fromQueue bool) *message.Message {
 	raw := Raw(m)
@@ -225,7 +225,7 @@ func inQueue(m *message.Message, newID message.ID, o Issuer, raw, attributes boo
 		out.Body = m.Body
 		if attributes {
 			out.Attributes = m.Attributes
-			if m.Notice.Replayed && len(m.Attributes) < MaxRawAttributes {
+			if m.Notice.Replayed && len(m.Attributes) < maxRawAttributes {
 				out.Attributes = append(slices.Clone(m.Attributes), message.Attribute{Name: replayed, Type: "String", Value: []byte("true")})
 			}
 		}

@@ -75,7 +75,7 @@ func API(p Parts) map[string]http.Handler {
 	publishes := recent.New()
 	p.Listen(listeners{now, publishes})
 	all := catalog.New(catalog.Options{Engine: p.Engine, Totals: p.Totals, Live: now, Server: p.server(), Problems: p.problems, Alarms: p.alarming, Closed: p.closed})
-	working := jobs.New(jobs.Options{Module: p.Jobs, Engine: p.Engine, Inspect: looking, Operator: p.Operator, Clock: p.Clock, NewID: uuid.NewString, May: p.Gate.StillAllowed, Current: p.Identities.Current})
+	working := jobs.New(jobs.Options{Module: p.Jobs, Engine: p.Engine, Inspect: looking, Operator: p.Operator, Clock: p.Clock, NewID: uuid.NewString, May: p.Gate.stillAllowed, Current: p.Identities.Current})
 	p.Jobs.Observe(kept.Observer{Stepped: p.Counting.JobStepped, Ended: p.jobEnded})
 	p.Jobs.Start(working)
 	looked := messages.New(messages.Options{Engine: p.Engine, Inspect: looking, Operator: p.Operator, Catalog: all, Recent: publishes, NewID: uuid.NewString})

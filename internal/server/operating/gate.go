@@ -280,9 +280,9 @@ func broadOf(action string) string {
 	return ""
 }
 
-// StillAllowed refuses what its requester may not do any more: it continues without a request,
+// stillAllowed refuses what its requester may not do any more: it continues without a request,
 // and so no policy knows an address. Nil: nobody was asked who he is.
-func (g *Gate) StillAllowed(ctx context.Context, who *caller.Caller, action, resource string) error {
+func (g *Gate) stillAllowed(ctx context.Context, who *caller.Caller, action, resource string) error {
 	if g.Verifier == nil || who == nil {
 		return nil
 	}

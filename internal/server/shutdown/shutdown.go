@@ -33,23 +33,23 @@ func (s *Stack) Push(name string, stop func(context.Context) error) {
 	s.stops = append(s.stops, namedStop{name, stop})
 }
 
-// CutOff is how long what is stopped may take beyond the end of the context, to
+// cutOff is how long what is stopped may take beyond the end of the context, to
 // cut off what it waits for.
-const CutOff = 4 * time.Second
+const cutOff = 4 * time.Second
 
 // ErrAbandoned reports that parts did not stop in time.
 var ErrAbandoned = errors.New("what was not through in time was left alone; the next start recovers all that was acknowledged")
 
 // Unwind stops everything, last first. A failure is kept and does not keep
 // the rest from being stopped, nor does the end of ctx: each stop is to give
-// up waiting on its own. One that has not by CutOff later is left alone, and
+// up waiting on its own. One that has not by cutOff later is left alone, and
 // so is all that it may use, which comes after it. All that was not through in time is
 // one failure, ErrAbandoned. What was stopped is forgotten.
 func (s *Stack) Unwind(ctx context.Context) error {
 	late, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(ctx, func() {
-		timer := clock.System.AfterFunc(CutOff, cancel)
+		timer := clock.System.AfterFunc(cutOff, cancel)
 		context.AfterFunc(late, func() { timer.Stop() })
 	})()
 	var failures []error

@@ -21,8 +21,8 @@ import (
 
 // Limits of jobs.
 const (
-	MaxRunning = 16  // at once
-	MaxKept    = 200 // in all; the oldest ended ones are removed
+	maxRunning = 16  // at once
+	maxKept    = 200 // in all; the oldest ended ones are removed
 )
 
 // Errors of commands.
@@ -193,10 +193,10 @@ func (m *Module) Create(spec Spec) (made Job, err error) {
 				return ErrBusy
 			}
 		}
-		if n >= MaxRunning {
+		if n >= maxRunning {
 			return ErrTooMany
 		}
-		for i := 0; len(m.jobs) >= MaxKept; i++ { // there is one that has ended
+		for i := 0; len(m.jobs) >= maxKept; i++ { // there is one that has ended
 			if m.jobs[i].State.Ended() {
 				m.shard.Batch.Delete(key(m.jobs[i].ID))
 				m.jobs = slices.Delete(m.jobs, i, i+1)

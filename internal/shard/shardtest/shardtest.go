@@ -144,8 +144,8 @@ func ReceiveAll(t testing.TB, e *shard.Engine, q arn.ARN, visibility time.Durati
 	}
 }
 
-// FunctionConfig is what a function of tests is made of.
-func FunctionConfig() function.Config {
+// functionConfig is what a function of tests is made of.
+func functionConfig() function.Config {
 	return function.Config{
 		Package: "Zip", Runtime: "provided.al2023", Handler: "bootstrap", Role: "arn:aws:iam::000000000000:role/r",
 		TimeoutS: 3, MemoryMB: 128, EphemeralMB: 512, Tracing: "PassThrough", Architecture: "x86_64",
@@ -156,7 +156,7 @@ func FunctionConfig() function.Config {
 // CreateFunction is the command that creates a function of Account.
 func CreateFunction(name string, zip []byte) function.Create {
 	return function.Create{
-		ARN: FunctionARN(name), Config: FunctionConfig(), Code: function.Code{SHA256: sha256.Sum256(zip)},
+		ARN: FunctionARN(name), Config: functionConfig(), Code: function.Code{SHA256: sha256.Sum256(zip)},
 		Revision: "created", ReadyRevision: "active",
 	}
 }

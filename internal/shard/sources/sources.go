@@ -23,8 +23,8 @@ import (
 // Purpose is the purpose that the secrets of sources are sealed for.
 const Purpose = "secrets of sources"
 
-// MaxSources bounds the number of sources.
-const MaxSources = 1000
+// maxSources bounds the number of sources.
+const maxSources = 1000
 
 // Errors of commands.
 var (
@@ -224,8 +224,8 @@ func (m *Module) Put(ctx context.Context, s ingest.Source, secrets []string, tar
 		if err := s.CheckExposure(); err != nil {
 			return nil, nil, err
 		}
-		if made && len(*m.all.Load()) >= MaxSources {
-			return nil, nil, ErrTooMany.With(MaxSources)
+		if made && len(*m.all.Load()) >= maxSources {
+			return nil, nil, ErrTooMany.With(maxSources)
 		}
 		s.Created, s.Changed = now, now
 		if was != nil {

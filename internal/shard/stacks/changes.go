@@ -86,7 +86,7 @@ func (m *Module) PutChangeSet(ctx context.Context, c *Creation, set *ChangeSet) 
 				return ErrChanges.With(set.Name)
 			}
 		}
-		if len(e.changes) >= MaxChanges {
+		if len(e.changes) >= maxChanges {
 			return ErrTooMany
 		}
 		id, ok := idOf(set.ID)

@@ -126,7 +126,7 @@ func (m *Module) enter(c *Creation) (*entry, error) {
 				n++
 			}
 		}
-		if n >= MaxStacks {
+		if n >= maxStacks {
 			return nil, ErrTooMany
 		}
 		id, ok := idOf(c.ID)

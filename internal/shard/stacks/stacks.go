@@ -22,8 +22,8 @@ import (
 
 // Limits of stacks.
 const (
-	MaxStacks  = 2000 // of an account in a region
-	MaxChanges = 1000 // change sets of a stack
+	maxStacks  = 2000 // of an account in a region
+	maxChanges = 1000 // change sets of a stack
 
 	// kept is how long a deleted stack can be described, as AWS documents it.
 	kept = 90 * 24 * time.Hour

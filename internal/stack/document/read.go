@@ -17,7 +17,7 @@ import (
 const (
 	MaxInline = 51_200    // bytes of a template that is part of a request
 	MaxBytes  = 1_000_000 // of one that is fetched
-	MaxDepth  = 100       // of lists and maps in each other
+	maxDepth  = 100       // of lists and maps in each other
 	MaxNodes  = 100_000   // values, after all expansion
 )
 
@@ -71,8 +71,8 @@ func (c *counter) check(line, depth int) error {
 	if c.nodes++; c.nodes > MaxNodes {
 		return &Refusal{Line: line, Err: ErrTooManyValues.With(MaxNodes)}
 	}
-	if depth > MaxDepth {
-		return &Refusal{Line: line, Err: ErrTooDeep.With(MaxDepth)}
+	if depth > maxDepth {
+		return &Refusal{Line: line, Err: ErrTooDeep.With(maxDepth)}
 	}
 	return nil
 }

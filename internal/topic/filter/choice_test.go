@@ -73,7 +73,7 @@ func TestChoiceIsSmall(t *testing.T) {
 // The rules of an event pattern, of which there may be more than a filter policy may have, are
 // asked in one, too.
 func TestChoiceOfPatterns(t *testing.T) {
-	p, err := CompilePattern(`{"a":["` + strings.Repeat(`x","`, MaxCombinations) + `y"]}`)
+	p, err := CompilePattern(`{"a":["` + strings.Repeat(`x","`, maxCombinations) + `y"]}`)
 	if err != nil {
 		t.Fatal(err)
 	}

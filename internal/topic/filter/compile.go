@@ -28,7 +28,7 @@ type Draft struct {
 // before the lock is taken under which the scope is known.
 func Prepare(policy string) *Draft { return prepare(policy, true) }
 
-// prepare is Prepare; bounded applies MaxKeys and MaxCombinations.
+// prepare is Prepare; bounded applies MaxKeys and maxCombinations.
 func prepare(policy string, bounded bool) *Draft {
 	d := &Draft{policy: Policy{source: strings.Clone(policy)}}
 	d.err = d.compile(bounded)
@@ -75,7 +75,7 @@ func (d *Draft) compile(bounded bool) error {
 	if err != nil {
 		return err
 	}
-	if bounded && combinations > MaxCombinations {
+	if bounded && combinations > maxCombinations {
 		return ErrTooComplex
 	}
 	p.written, p.bodies, p.nested = root, inBodies(&root), c.nests
@@ -85,15 +85,15 @@ func (d *Draft) compile(bounded bool) error {
 // compiler makes objects and counts their combinations: the product, over the keys with rules,
 // of the number of rules times the depth of the key (1 at the top), and over the $or lists, of
 // the sum of the counts of their objects at the depth of the list. A count above
-// MaxCombinations means that or more.
+// maxCombinations means that or more.
 type compiler struct {
 	*document
-	bounded bool // it is refused beyond MaxCombinations
+	bounded bool // it is refused beyond maxCombinations
 	nests   bool // a key has an object
 }
 
 func (c *compiler) object(at at, all []member, depth int) (o object, combinations int, err error) {
-	if depth > MaxCombinations { // any rule at this depth would count for more
+	if depth > maxCombinations { // any rule at this depth would count for more
 		return object{}, 0, ErrTooComplex
 	}
 	if len(all) == 0 && depth > 1 {
@@ -111,13 +111,13 @@ func (c *compiler) object(at at, all []member, depth int) (o object, combination
 				var branch []object
 				if branch, n, err = c.or(list, branches, depth); err == nil {
 					o.ors = append(o.ors, branch)
-					combinations = min(combinations*n, MaxCombinations+1)
+					combinations = min(combinations*n, maxCombinations+1)
 					continue
 				}
 				break
 			}
 			n = len(list) * depth
-			if f.rules, err = c.rules(m.value, list); len(list) > fewRules && (!c.bounded || n <= MaxCombinations) {
+			if f.rules, err = c.rules(m.value, list); len(list) > fewRules && (!c.bounded || n <= maxCombinations) {
 				f.choice = choose(f.rules)
 			}
 		default:
@@ -126,7 +126,7 @@ func (c *compiler) object(at at, all []member, depth int) (o object, combination
 		if err != nil {
 			return object{}, 0, err
 		}
-		combinations = min(combinations*n, MaxCombinations+1)
+		combinations = min(combinations*n, maxCombinations+1)
 		o.fields = append(o.fields, f)
 	}
 	return o, combinations, nil
@@ -167,7 +167,7 @@ func (c *compiler) or(list []at, branches [][]member, depth int) (all []object, 
 			return nil, 0, err
 		}
 		all = append(all, o)
-		combinations = min(combinations+n, MaxCombinations+1)
+		combinations = min(combinations+n, maxCombinations+1)
 	}
 	return all, combinations, nil
 }

@@ -15,7 +15,7 @@ import (
 
 // maxSteps bounds how many keys the dots of a key are split into: the rest of a longer path is
 // not split, and bodies that have it split do not match.
-const maxSteps = MaxCombinations
+const maxSteps = maxCombinations
 
 // inBodies is o converted for matching bodies: no key has a dot. It is nil if no key of o has
 // one.

@@ -48,7 +48,7 @@ func ParseScope(value string) (Scope, error) {
 const (
 	MaxSize         = 256 << 10 // bytes
 	MaxKeys         = 5         // at the top level
-	MaxCombinations = 150       // see compiler
+	maxCombinations = 150       // see compiler
 )
 
 // Policy is a compiled filter policy. It is immutable and safe for concurrent use.

@@ -12,9 +12,9 @@ import (
 const (
 	maxRetries      = 100
 	maxDelaySeconds = 3600
-	// MaxTotal bounds the sum of a policy's delays: a longer schedule could never complete, as
+	// maxTotal bounds the sum of a policy's delays: a longer schedule could never complete, as
 	// messages to HTTP/S endpoints do not live that long.
-	MaxTotal = 3600 * time.Second
+	maxTotal = 3600 * time.Second
 )
 
 // DefaultContentType is the Content-Type of a notification to an HTTP/S endpoint whose policies
@@ -245,8 +245,8 @@ func (rr *retryRules) check(path string) error {
 			return ErrPhases.With(path)
 		}
 	}
-	if total := rr.Total(); total > MaxTotal {
-		return ErrTotal.With(path, total, int64(MaxTotal/time.Second))
+	if total := rr.Total(); total > maxTotal {
+		return ErrTotal.With(path, total, int64(maxTotal/time.Second))
 	}
 	return nil
 }

@@ -173,7 +173,7 @@ func FuzzParse(f *testing.F) {
 				t.Fatalf("%s reads back as %v (%v)", sub.Document(), again, err)
 			}
 			e := Resolve(nil, sub, raw)
-			if e.Policy.NumRetries > maxRetries || e.Policy.Total() > MaxTotal || e.Policy.backoffRetries() < 0 {
+			if e.Policy.NumRetries > maxRetries || e.Policy.Total() > maxTotal || e.Policy.backoffRetries() < 0 {
 				t.Fatalf("%s breaks its bounds", sub.Document())
 			}
 		}

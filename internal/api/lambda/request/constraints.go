@@ -78,8 +78,8 @@ func (c *Constraints) AtLeast(member string, value *int, least int) {
 	}
 }
 
-// AtMost checks the upper bound of a number.
-func (c *Constraints) AtMost(member string, value *int, limit int) {
+// atMost checks the upper bound of a number.
+func (c *Constraints) atMost(member string, value *int, limit int) {
 	if value != nil && *value > limit {
 		c.Add(member, fmt.Sprint(*value), "Member must have value less than or equal to %d", limit)
 	}
@@ -88,7 +88,7 @@ func (c *Constraints) AtMost(member string, value *int, limit int) {
 // Between checks the bounds of a number.
 func (c *Constraints) Between(member string, value *int, minimum, maximum int) {
 	c.AtLeast(member, value, minimum)
-	c.AtMost(member, value, maximum)
+	c.atMost(member, value, maximum)
 }
 
 // Enum checks that a text is one of the allowed values.
@@ -151,9 +151,9 @@ func Invalid(format string, args ...any) error {
 
 // Patterns of the model.
 var (
-	QualifierPattern          = Compile(`\$(LATEST(\.PUBLISHED)?)|[a-zA-Z0-9-_$]+`)
+	qualifierPattern          = Compile(`\$(LATEST(\.PUBLISHED)?)|[a-zA-Z0-9-_$]+`)
 	ARNPattern                = Compile(`arn:(aws[a-zA-Z0-9-]*):([a-zA-Z0-9\-])+:([a-z]{2}(-gov)?-[a-z]+-\d{1})?:(\d{12})?:(.*)`)
 	AccountPattern            = Compile(`\d{12}`)
-	FunctionPattern           = Compile(`(arn:(aws[a-zA-Z-]*)?:lambda:)?((eusc-)?[a-z]{2}((-gov)|(-iso([a-z]?)))?-[a-z]+-\d{1}:)?(\d{12}:)?(function:)?([a-zA-Z0-9-_]+)(:(\$LATEST|[a-zA-Z0-9-_]+))?`)
+	functionPattern           = Compile(`(arn:(aws[a-zA-Z-]*)?:lambda:)?((eusc-)?[a-z]{2}((-gov)|(-iso([a-z]?)))?-[a-z]+-\d{1}:)?(\d{12}:)?(function:)?([a-zA-Z0-9-_]+)(:(\$LATEST|[a-zA-Z0-9-_]+))?`)
 	namespacedFunctionPattern = Compile(`(arn:(aws[a-zA-Z-]*)?:lambda:)?((eusc-)?[a-z]{2}((-gov)|(-iso([a-z]?)))?-[a-z]+-\d{1}:)?(\d{12}:)?(function:)?([a-zA-Z0-9-_\.]+)(:(\$LATEST(\.PUBLISHED)?|[a-zA-Z0-9-_]+))?`)
 )

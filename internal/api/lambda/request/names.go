@@ -48,7 +48,7 @@ func Read(call *api.Call, text string, qualifier *string, limit int) (n Named, e
 	c.Length("functionName", &text, 1, limit)
 	c.Pattern("functionName", &text, namespacedFunctionPattern)
 	c.Length("qualifier", qualifier, 1, 128)
-	c.Pattern("qualifier", qualifier, QualifierPattern)
+	c.Pattern("qualifier", qualifier, qualifierPattern)
 	if err := c.Err(); err != nil {
 		return Named{}, err
 	}
@@ -78,7 +78,7 @@ func Resource(call *api.Call, text string, qualifier *string) (arn.ARN, error) {
 // CheckNew validates the name of a new function.
 func CheckNew(text string) error {
 	var c Constraints
-	c.Pattern("functionName", &text, FunctionPattern)
+	c.Pattern("functionName", &text, functionPattern)
 	return c.Err()
 }
 

@@ -167,7 +167,7 @@ func RefusalOf(err error) *Refusal {
 	if r, ok := errors.AsType[*Refusal](err); ok {
 		return r
 	}
-	status := StatusOf(err)
+	status := statusOf(err)
 	if status == http.StatusInternalServerError {
 		return &Refusal{status, codes[status], "internal error"}
 	}
@@ -182,8 +182,8 @@ func Text(err error) string {
 	return refusal.Text(err)
 }
 
-// StatusOf is the status for an error of the state.
-func StatusOf(err error) int {
+// statusOf is the status for an error of the state.
+func statusOf(err error) int {
 	switch fault.KindOf(err) {
 	case fault.NotFound, fault.ResourceNotFound, fault.QueueDoesNotExist:
 		return http.StatusNotFound

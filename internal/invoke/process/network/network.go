@@ -45,8 +45,8 @@ const (
 const (
 	// runtimePort is where the Runtime API is, unless it is needed otherwise.
 	runtimePort = 9001
-	// DefaultConnections is how many connections all functions may have at once.
-	DefaultConnections = 4096
+	// defaultConnections is how many connections all functions may have at once.
+	defaultConnections = 4096
 	// share is the part of them that one environment may have.
 	share = 8
 )
@@ -61,7 +61,7 @@ type Options struct {
 	Port uint16
 	// PublicURL is another name of the server; may be empty.
 	PublicURL string
-	// Connections bounds the concurrent connections of all functions; 0: DefaultConnections.
+	// Connections bounds the concurrent connections of all functions; 0: defaultConnections.
 	// An environment may have an eighth of them.
 	Connections int
 	// Bytes bounds the memory of all connections through tunnels in this process; one
@@ -112,7 +112,7 @@ func (r Reason) String() string {
 
 // New makes a network. Errors: an entry of Allow or the URL cannot be read.
 func New(o Options) (*Network, error) {
-	o.Mode, o.Connections = cmp.Or(o.Mode, None), cmp.Or(o.Connections, DefaultConnections)
+	o.Mode, o.Connections = cmp.Or(o.Mode, None), cmp.Or(o.Connections, defaultConnections)
 	n := &Network{
 		Options: o, runtime: runtimePort, forward: map[uint16]string{}, ports: []uint16{o.Port}, api: newListener(),
 		resolver: &net.Resolver{}, classOf: publicnet.Of, isOwn: publicnet.Local,

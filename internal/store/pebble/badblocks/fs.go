@@ -82,10 +82,10 @@ func (b *FS) Remove(name string) error {
 	delete(b.files, base)
 	noted := b.noted[base]
 	b.mu.Unlock()
-	if !noted || b.PathBase(b.PathDir(name)) == AsideDir {
+	if !noted || b.PathBase(b.PathDir(name)) == asideDir {
 		return b.FS.Remove(name)
 	}
-	aside := b.PathJoin(b.PathDir(name), AsideDir)
+	aside := b.PathJoin(b.PathDir(name), asideDir)
 	if err := b.MkdirAll(aside, 0o750); err != nil {
 		return err
 	}

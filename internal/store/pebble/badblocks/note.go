@@ -26,8 +26,8 @@ import (
 const (
 	// Name is the name of the file with the notes.
 	Name = "godwit-damage"
-	// AsideDir holds damaged files that the store does not use any more.
-	AsideDir = "damaged-files"
+	// asideDir holds damaged files that the store does not use any more.
+	asideDir = "damaged-files"
 )
 
 // Reserved is the prefix of the keys at which the store keeps covered records: those that an
@@ -185,7 +185,7 @@ func (n *Notes) CopyTo(dir string) error {
 	if len(n.list) == 0 {
 		return nil
 	}
-	aside, to := n.fs.PathJoin(n.dir, AsideDir), n.fs.PathJoin(dir, AsideDir)
+	aside, to := n.fs.PathJoin(n.dir, asideDir), n.fs.PathJoin(dir, asideDir)
 	names, err := n.fs.List(aside)
 	if err == nil {
 		err = n.fs.MkdirAll(to, 0o750)

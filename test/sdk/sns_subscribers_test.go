@@ -1,6 +1,7 @@
 package sdk_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/credentials"
@@ -79,4 +80,38 @@ func TestTopicPolicyAdmitsSubscribers(t *testing.T) {
 	must(theirs.Unsubscribe(t.Context(), &sns.UnsubscribeInput{SubscriptionArn: sub}))(t)
 	refused(t, errorOf(mine.GetSubscriptionAttributes(t.Context(), &sns.GetSubscriptionAttributesInput{SubscriptionArn: sub})),
 		"NotFound", 404, "Subscription does not exist")
+}
+
+// A confirmation is a message like any other of the queue that it is for: in a FIFO queue it has a
+// group, and no other confirmation is its duplicate.
+func TestConfirmationsOfQueues(t *testing.T) {
+	const friend = "111122223333"
+	endpoint := startWith(t, func(c *config.Config) { c.Enforce = false })
+	mine, theirs := topicsClient(endpoint), clientOf(endpoint, region, friend)
+	for _, tc := range []struct {
+		topic, queue string
+		grouped      bool
+	}{{"orders", "work", false}, {"orders.fifo", "work.fifo", true}, {"orders.fifo", "plain", false}} {
+		attributes := map[string]string{}
+		if strings.HasSuffix(tc.queue, ".fifo") {
+			attributes["FifoQueue"] = "true"
+		}
+		url := *must(theirs.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: &tc.queue, Attributes: attributes}))(t).QueueUrl
+		of := "arn:aws:sqs:" + region + ":" + friend + ":" + tc.queue
+		must(theirs.SetQueueAttributes(t.Context(), &sqs.SetQueueAttributesInput{QueueUrl: &url, Attributes: map[string]string{
+			"Policy": policyOf(`{"Effect":"Allow","Principal":{"Service":"sns.amazonaws.com"},"Action":"sqs:SendMessage","Resource":"` + of + `"}`),
+		}}))(t)
+		var topic string
+		if strings.HasSuffix(tc.topic, ".fifo") {
+			topic = createFIFOTopic(t, mine, tc.topic)
+		} else {
+			topic = createTopic(t, mine, tc.topic)
+		}
+		for range 2 { // the second is asked for before anybody has answered the first
+			must(mine.Subscribe(t.Context(), &sns.SubscribeInput{TopicArn: &topic, Protocol: new("sqs"), Endpoint: &of}))(t)
+			m := takeMessage(t, theirs, url)
+			got := []any{decode(t, *m.Body)["Type"], m.Attributes["SenderId"], m.Attributes["MessageGroupId"] != "", m.Attributes["MessageDeduplicationId"] != ""}
+			equal(t, tc.topic+" to "+tc.queue, []any{"SubscriptionConfirmation", account, tc.grouped, tc.grouped}, got)
+		}
+	}
 }

@@ -245,16 +245,20 @@ func (sh *Shard) notify(sub *topic.Subscription, kind message.NoticeKind, token 
 	}
 	m := message.Message{
 		ID:   message.ID(uuid.NewSHA1(uuid.NameSpaceOID, []byte(token))),
-		Sent: now, Body: []byte(text),
+		Sent: now, Sender: sub.Owner, Body: []byte(text),
 		Notice: &message.Notice{
 			Kind: kind, Topic: sub.Topic().ARN.String(), Subscription: sub.ARN.String(),
 			Token: token, SignatureVersion: signatureVersion(sub.Topic()),
 		},
 	}
+	if sub.Topic().ARN.FIFO() { // a FIFO queue's messages have both
+		_, m.Group, _ = sub.ARN.SplitSubscription()
+		m.Dedup = m.ID.String()
+	}
 	if err := sh.module.EncryptWaiting(sub.Topic().ARN, "", nil, arn.ARN{}, &m); err != nil {
 		panic(err) // encryption with the store's own key fails only without randomness
 	}
-	sh.Accept(sh.OpenBacklog(sub), now, queue.Arrival{Message: &m, Sent: now, Due: due.UnixMilli()})
+	sh.Accept(sh.OpenBacklog(sub), now, queue.Arrival{Message: &m, Sent: now, Due: due.UnixMilli(), Lane: layout.GroupLane(m.Group)})
 }
 
 // signatureVersion is the version of the signatures of a topic's messages; 0: they are not

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/arn"
@@ -122,28 +121,6 @@ func (s *Service) checkDeadLetter(ctx context.Context, self arn.ARN, attrs map[s
 	}
 	return nil
 }
-
-func checkTags(name string, tags map[string]string) error {
-	if len(tags) > shard.MaxTags {
-		return fault.Newf(fault.InvalidParameter, "Too many tags added for queue %s.", name)
-	}
-	for k, v := range tags {
-		if n := utf8.RuneCountInString(k); n < 1 || n > maxTagKey {
-			return fault.Newf(fault.InvalidParameter, "Tag keys must be between 1 and %d characters in length.", maxTagKey)
-		}
-		if reserved(k) || reserved(v) {
-			return fault.New(fault.InvalidParameter, "Tag keys and values must not begin with aws:, which is reserved.")
-		}
-		if utf8.RuneCountInString(v) > maxTagValue {
-			return fault.Newf(fault.InvalidParameter, "Tag values must be between 0 and %d characters in length.", maxTagValue)
-		}
-	}
-	return nil
-}
-
-// reserved reports that a key or value of a tag is AWS's own. Source: the SQS developer guide,
-// "Amazon SQS standard queue quotas".
-func reserved(tag string) bool { return len(tag) >= 4 && strings.EqualFold(tag[:4], "aws:") }
 
 // GetQueueUrl finds a queue by name.
 func (s *Service) GetQueueUrl(ctx context.Context, call *api.Call, in *GetQueueUrlInput) (*GetQueueUrlOutput, error) {

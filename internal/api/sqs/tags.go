@@ -2,9 +2,13 @@ package sqs
 
 import (
 	"context"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/shard"
 )
 
 // TagQueue adds tags to a queue.
@@ -45,4 +49,37 @@ func (s *Service) ListQueueTags(ctx context.Context, call *api.Call, in *ListQue
 		return nil, err // AWS omits an empty member
 	}
 	return &ListQueueTagsOutput{Tags: tags}, nil
+}
+
+func checkTags(name string, tags map[string]string) error {
+	if len(tags) > shard.MaxTags {
+		return fault.Newf(fault.InvalidParameter, "Too many tags added for queue %s.", name)
+	}
+	for k, v := range tags {
+		if n := utf8.RuneCountInString(k); n < 1 || n > maxTagKey {
+			return fault.Newf(fault.InvalidParameter, "Tag keys must be between 1 and %d characters in length.", maxTagKey)
+		}
+		if reserved(k) || reserved(v) {
+			return fault.New(fault.InvalidParameter, "Tag keys and values must not begin with aws:, which is reserved.")
+		}
+		if utf8.RuneCountInString(v) > maxTagValue {
+			return fault.Newf(fault.InvalidParameter, "Tag values must be between 0 and %d characters in length.", maxTagValue)
+		}
+		if !validTag(k) || !validTag(v) {
+			return fault.New(fault.InvalidParameter, "Tag keys and values can only include letters, digits, whitespace and the characters _ . : / = + - @")
+		}
+	}
+	return nil
+}
+
+// Source of what tags may be: the SQS developer guide, "Quotas related to queues".
+
+// reserved reports that a key or value of a tag is AWS's own.
+func reserved(tag string) bool { return len(tag) >= 4 && strings.EqualFold(tag[:4], "aws:") }
+
+// validTag reports whether a key or value has only the characters that tags may have.
+func validTag(text string) bool {
+	return !strings.ContainsFunc(text, func(c rune) bool {
+		return !unicode.In(c, unicode.L, unicode.N, unicode.Z) && !strings.ContainsRune("\t\r\n_.:/=+-@", c)
+	})
 }

@@ -174,6 +174,13 @@ func TestTags(t *testing.T) {
 	equal(t, "tags left", map[string]string{"team": "billing", "größe": "1 = m"}, list())
 	must(c.UntagQueue(t.Context(), &sqs.UntagQueueInput{QueueUrl: &url, TagKeys: []string{"team", "größe"}}))(t)
 	equal(t, "no tags left", map[string]string(nil), list())
+
+	// In Query the SDK for Java calls them Tags, where AWS's documents have Tag, and AWS takes both.
+	for _, name := range []string{"Tag", "Tags"} {
+		got := callQuery(t, endpoint, "TagQueue", "QueueUrl", url, name+".1.Key", name, name+".1.Value", "v")
+		equal(t, name, 200, got.Status)
+	}
+	equal(t, "both", map[string]string{"Tag": "v", "Tags": "v"}, list())
 }
 
 func redriveTo(name string) string {

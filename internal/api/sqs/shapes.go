@@ -11,7 +11,7 @@ import "godwit.dev/godwit/internal/api"
 type CreateQueueInput struct {
 	QueueName  *string           `wire:"required"`
 	Attributes map[string]string `wire:"name=Attribute,flat,key=Name,value=Value"`
-	Tags       map[string]string `json:"tags" wire:"name=Tag,flat,key=Key,value=Value"`
+	Tags       map[string]string `json:"tags" wire:"name=Tag,also=Tags,flat,key=Key,value=Value"`
 }
 
 // CreateQueueOutput is the answer of CreateQueue.

@@ -3,7 +3,7 @@ package sqs
 // TagQueueInput is the request of TagQueue.
 type TagQueueInput struct {
 	QueueUrl string            `wire:"required"`
-	Tags     map[string]string `wire:"name=Tag,flat,key=Key,value=Value,required"`
+	Tags     map[string]string `wire:"name=Tag,also=Tags,flat,key=Key,value=Value,required"` // the SDK for Java says Tags
 }
 
 // TagQueueOutput is the empty answer of TagQueue.
@@ -12,7 +12,7 @@ type TagQueueOutput struct{}
 // UntagQueueInput is the request of UntagQueue.
 type UntagQueueInput struct {
 	QueueUrl string   `wire:"required"`
-	TagKeys  []string `wire:"name=TagKey,flat,required"`
+	TagKeys  []string `wire:"name=TagKey,also=TagKeys,flat,required"`
 }
 
 // UntagQueueOutput is the empty answer of UntagQueue.

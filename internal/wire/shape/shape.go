@@ -62,6 +62,7 @@ type Field struct {
 	JSON     string // its name in JSON
 	Old      string // its name in the JSON of Query
 	Query    string // its name in forms and XML
+	Also     string // another name in forms, which some clients give it
 	Flat     bool   // in forms and XML, a list or map without a wrapper
 	Key      string // what a map's entry calls its key in forms and XML
 	Value    string // and its value
@@ -206,6 +207,8 @@ func (t *Type) fields(s reflect.Type) {
 				f.Value = value
 			case "old":
 				f.Old = value
+			case "also":
+				f.Also = value
 			case "flat":
 				f.Flat = true
 			case "required":
@@ -228,6 +231,9 @@ func (t *Type) fields(s reflect.Type) {
 		t.Fields = append(t.Fields, f)
 	}
 	for i := range t.Fields {
-		t.byQuery[t.Fields[i].Query] = &t.Fields[i]
+		f := &t.Fields[i]
+		if t.byQuery[f.Query] = f; f.Also != "" {
+			t.byQuery[f.Also] = f
+		}
 	}
 }

@@ -68,7 +68,12 @@ func FuzzFailed(f *testing.F) {
 }
 
 func TestFilters(t *testing.T) {
-	for _, bad := range []string{"", "{", "[]", `"a"`, "{}", `{"body":"a"}`, `{"body":{"a":"b"}}`, `{"body":[{"unknown":1}]}`} {
+	for _, bad := range []string{"", "{", "[]", `"a"`, "{}", `{"body":"a"}`, `{"body":{"a":"b"}}`, `{"body":[{"unknown":1}]}`,
+		// What names something else than the body would match no message, and so delete them all.
+		`{"messageAttributes":{"a":{"stringValue":["b"]}}}`, `{"body":["x"],"attributes":{"SenderId":["y"]}}`, `{"Body":["x"]}`,
+		`{"a":[{"exists":false}],"body":["x"]}`, `{"$or":[{"body":["x"]},{"messageId":["y"]}]}`, `{"$or":["x"]}`,
+		`{"$or":[{"body":["x"]},{"$or":[{"body":["y"]},{"a":["z"]}]}]}`,
+	} {
 		if _, err := CompileFilter(bad); err == nil {
 			t.Errorf("%s is taken", bad)
 		}
@@ -97,7 +102,9 @@ func TestFilters(t *testing.T) {
 		{`{"body":{"a":["1","2","3"],"b":["1","2","3"],"c":["1","2","3"]}}`, `{"a":"3","b":"1","c":"2"}`, true},
 		{`{"body":{"a":["1","2","3"],"b":["1","2","3"],"c":["1","2","3"]}}`, `{"a":"3","b":"1","c":"4"}`, false},
 		{`{"$or":[{"body":{"a":[1],"b":[2],"c":[3],"d":[4],"e":[5],"f":[6],"g":[7],"h":[8]}},{"body":{"a":{"b":{"c":{"d":["x"]}}}}}]}`, `{"a":{"b":{"c":{"d":"x"}}}}`, true},
-		{`{"a":[{"exists":false}],"b":[{"exists":false}],"c":[{"exists":false}],"d":[{"exists":false}],"e":[{"exists":false}],"body":["x"]}`, `x`, true},
+		{`{"body":{"a":[1],"b":[{"exists":false}],"c":[{"exists":false}],"d":[{"exists":false}],"e":[{"exists":false}],"f":[{"exists":false}]}}`, `{"a":1}`, true},
+		{`{"$or":[{"body":["x"]},{"body":[{"prefix":"y"}]}]}`, `yz`, true},
+		{`{"body.a":["b"]}`, `{"a":"b"}`, true},
 	} {
 		f, err := CompileFilter(c.pattern)
 		if err != nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"strings"
 
 	"godwit.dev/godwit/internal/topic/filter"
 )
@@ -14,7 +15,10 @@ type Filter struct {
 	body   byte // the body's form that the pattern requires: '{' JSON, '[' plain text; 0: any
 }
 
-var errPattern = errors.New("a filter pattern is a JSON object with lists of rules")
+var (
+	errPattern = errors.New("a filter pattern is a JSON object with lists of rules")
+	errKey     = errors.New("a filter pattern has no key but body")
+)
 
 // CompileFilter compiles a pattern. It is an EventBridge pattern, with the rules of SNS
 // filter policies and without their bounds of keys and combinations, for a message as {"body": …}.
@@ -27,11 +31,34 @@ func CompileFilter(pattern string) (*Filter, error) {
 	if err := json.Unmarshal([]byte(pattern), &members); err != nil || len(members) == 0 {
 		return nil, errPattern
 	}
+	if !onlyBody(members) {
+		return nil, errKey
+	}
 	f := &Filter{policy: p}
 	if body := bytes.TrimSpace(members["body"]); len(body) > 0 {
 		f.body = body[0]
 	}
 	return f, nil
+}
+
+// onlyBody reports whether a pattern is about the body alone. Any other key would match no message,
+// and a message that no pattern matches is deleted.
+func onlyBody(members map[string]json.RawMessage) bool {
+	for name, value := range members {
+		if name == "body" || strings.HasPrefix(name, "body.") {
+			continue
+		}
+		var alternatives []map[string]json.RawMessage
+		if name != "$or" || json.Unmarshal(value, &alternatives) != nil {
+			return false
+		}
+		for _, one := range alternatives {
+			if !onlyBody(one) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // content is a message's body for filters, parsed once for all of them.

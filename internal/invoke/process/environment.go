@@ -327,7 +327,7 @@ func (e *environment) spec(api string, groups group, own map[string]string) sand
 	s.Args = []string{filepath.Join(task, bootstrapName)}
 	if e.language.interpreter != "" {
 		s.Args = append([]string{e.language.interpreter}, e.language.flags...)
-		s.Args = append(s.Args, filepath.Join(lib, e.language.script))
+		s.Args = wrapped(own[wrapperVariable], task, append(s.Args, filepath.Join(lib, e.language.script)))
 	}
 	s.Env = e.variables(api, task, lib, own)
 	if !s.Isolate {

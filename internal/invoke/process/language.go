@@ -168,6 +168,26 @@ func (l *language) variables(lib string) map[string]string {
 	return map[string]string{"PYTHONPATH": lib}
 }
 
+// wrapperVariable names a wrapper script, which starts the interpreter.
+const wrapperVariable = "AWS_LAMBDA_EXEC_WRAPPER"
+
+// wrapping starts a wrapper, $0, with a command. It checks and says what AWS's runtimes do.
+const wrapping = `if [ ! -f "$0" ]; then echo "$0: does not exist"; exit 127; fi
+if [ ! -x "$0" ]; then echo "$0: is not an executable"; exit 126; fi
+exec "$0" "$@"`
+
+// wrapped is a command that a wrapper is given to start; without a wrapper it is the command.
+// Where /var/task is not the function's code, task stands for it.
+func wrapped(wrapper, task string, command []string) []string {
+	if wrapper == "" {
+		return command
+	}
+	if rest, ok := strings.CutPrefix(wrapper, "/var/task/"); ok {
+		wrapper = filepath.Join(task, rest)
+	}
+	return append([]string{"/bin/sh", "-c", wrapping, wrapper}, command...)
+}
+
 // findLibraries is the absolute path of a directory of libraries. It fails if there
 // are none in it.
 func findLibraries(dir string) (string, error) {

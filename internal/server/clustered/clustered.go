@@ -46,8 +46,9 @@ import (
 // replica, or its server does not stop.
 const ExitStatus = 75
 
-// Bounds for stopping the server of a node, and for requests in progress at that time.
+// Bounds for stopping a node, its server, and for requests in progress at that time.
 const (
+	exitTime   = 28 * time.Second // of all: who runs the node kills it after 30 s
 	stopTime   = 20 * time.Second
 	closeTime  = 5 * time.Second // after it, of the replica and of its store
 	finishTime = 2 * time.Second
@@ -158,13 +159,17 @@ func (s *ownedStore) Close() error {
 	return s.Owner.Close()
 }
 
-// Run runs a node until ctx ends. It ends the process with ExitStatus if the node must be
-// restarted.
+// Run runs a node until ctx ends, and then for exitTime at most: what does not stop by then ends with
+// the process. It ends the process with ExitStatus if the node must be restarted.
 func Run(ctx context.Context, cfg config.Config, n Node, log *slog.Logger, since time.Time) error {
 	defer heap.Pace(heapGrowth)()
 	log = log.With("node", n.Name)
 	ctx, end := context.WithCancel(ctx)
 	defer end()
+	return endsAfter(ctx, log, func() error { return run(ctx, end, cfg, n, log, since) })
+}
+
+func run(ctx context.Context, end context.CancelFunc, cfg config.Config, n Node, log *slog.Logger, since time.Time) error {
 	p, err := newPart(cfg, n, log, end)
 	if err != nil {
 		return err
@@ -434,32 +439,6 @@ func (p *part) follow(ctx context.Context) (err error) {
 		p.failed(err)
 	}
 	return err
-}
-
-// stop ends the node's server: at once if another node serves now, or else after the requests
-// in progress. It returns the server that it stopped, if it was this one; nil: none.
-func (p *part) stop(ctx context.Context) (*inner, error) {
-	ctx, cancel := context.WithTimeout(ctx, stopTime)
-	defer cancel()
-	if p.inner.Load() != nil {
-		if err := p.handOver(ctx, true); err != nil {
-			p.log.Info("no other node takes over: all that is under way is ended first", "reason", err)
-		}
-	}
-	for in := p.inner.Load(); in != nil; in = p.inner.Load() {
-		if in.owner.Failed() == nil {
-			p.front.closing.Store(true)
-			in.server.Drain()
-			p.front.await(ctx, finishTime)
-			err := in.server.Stop(ctx)
-			p.inner.CompareAndSwap(in, nil)
-			return in, err
-		}
-		if !pause(ctx, quietLook) { // until disown is done
-			return in, context.Cause(ctx)
-		}
-	}
-	return nil, nil
 }
 
 // own starts the server of the state that the node now owns.

@@ -1,13 +1,20 @@
 package clustered
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/cluster/peer"
 	"godwit.dev/godwit/internal/cluster/replog/simulated"
 	"godwit.dev/godwit/internal/seal"
@@ -62,4 +69,39 @@ func TestEndsJustWhenItServes(t *testing.T) {
 	if in := p.inner.Load(); in != nil {
 		t.Errorf("a server is left, closed: %t", in.owner.closed.Load())
 	}
+}
+
+// A node ends in 28 s although what it waits for does not: who runs it kills it after 30 s.
+func TestEndsThoughItHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var logged bytes.Buffer
+		log := slog.New(slog.NewTextHandler(&logged, nil))
+		for _, c := range []struct {
+			stops, took time.Duration // after it is told to
+			err         error
+		}{
+			{0, 0, io.EOF}, {27 * time.Second, 27 * time.Second, io.EOF}, {time.Hour, 28 * time.Second, nil},
+		} {
+			ctx, cancel := context.WithCancel(t.Context())
+			over := make(chan struct{})
+			clock.System.AfterFunc(time.Hour, cancel)
+			began := clock.System.Now()
+			err := endsAfter(ctx, log, func() error {
+				defer close(over)
+				<-ctx.Done()
+				_ = clock.Wait(context.Background(), clock.System, c.stops)
+				return io.EOF
+			})
+			if took := clock.System.Now().Sub(began) - time.Hour; took != c.took || !errors.Is(err, c.err) {
+				t.Errorf("it stops after %s: it ends after %s, %v", c.stops, took, err)
+			}
+			if late := c.err == nil; late != strings.Contains(logged.String(), "the node ends before it has stopped") {
+				t.Errorf("it stops after %s: %s", c.stops, logged.String())
+			}
+			<-over
+		}
+		if err := endsAfter(t.Context(), log, func() error { return io.EOF }); !errors.Is(err, io.EOF) { // a start that fails
+			t.Error(err)
+		}
+	})
 }

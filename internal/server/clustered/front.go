@@ -337,18 +337,6 @@ func pause(ctx context.Context, d time.Duration) bool {
 	return clock.Wait(ctx, clock.System, d) == nil
 }
 
-// endsWithin waits for something to be done, at most for a time.
-func endsWithin[T any](d time.Duration, done <-chan T) bool {
-	late, stop := clock.After(clock.System, d)
-	defer stop()
-	select {
-	case <-done:
-		return true
-	case <-late:
-		return false
-	}
-}
-
 // keep reads a body that is small enough to be sent twice, if there is memory for it.
 func (f *front) keep(r *http.Request) (body []byte, whole bool) {
 	switch n := r.ContentLength; {

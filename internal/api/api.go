@@ -96,6 +96,15 @@ func (c *Call) Principal() string {
 	return Unverified(c.Account, c.AccessKey).ARN
 }
 
+// UserID is the unique id of the user or session that calls; the account if it is the root, or
+// not known by more than an access key.
+func (c *Call) UserID() string {
+	if who := c.Caller; who != nil && who.ID != "" && who.ID != who.AccessKey {
+		return who.ID
+	}
+	return c.Account
+}
+
 // Unverified is the caller of an access key whose signature is not verified: the user of that
 // name, or the account's root if the key is an account's number, empty, or cannot be a user's
 // name.

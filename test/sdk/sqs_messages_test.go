@@ -11,8 +11,10 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
 
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/queue/message"
@@ -461,4 +463,30 @@ func TestTextThatIsNone(t *testing.T) {
 	must(c.PurgeQueue(t.Context(), &sqs.PurgeQueueInput{QueueUrl: &q}))(t)
 	callJSON(t, endpoint, "SendMessage", `{"QueueUrl":"`+q+`","MessageBody":"\ud83d\ude00 \\ud83d \ufffd","Unknown":null}`)
 	equal(t, "what is text", "\U0001F600 \\ud83d \uFFFD", aws.ToString(receive(t, c, q, 1)[0].Body))
+}
+
+// SenderId is the unique id of who sent a message: of a user, or of a role with the session's name.
+func TestSenderID(t *testing.T) {
+	endpoint := start(t)
+	root, users := client(endpoint), iamClient(endpoint)
+	url := createQueue(t, root, "q")
+	may := statement("Allow", `["sqs:*","sts:AssumeRole"]`, "*")
+	ann := makeUser(t, endpoint, "ann", may)
+	role := must(users.CreateRole(t.Context(), &iam.CreateRoleInput{RoleName: aws.String("worker"), AssumeRolePolicyDocument: aws.String(trustRoot)}))(t).Role
+	must(users.PutRolePolicy(t.Context(), &iam.PutRolePolicyInput{
+		RoleName: role.RoleName, PolicyName: aws.String("p"), PolicyDocument: aws.String(`{"Version":"2012-10-17","Statement":[` + may + `]}`),
+	}))(t)
+	assumed := must(stsAs(endpoint, ann).AssumeRole(t.Context(), &sts.AssumeRoleInput{RoleArn: role.Arn, RoleSessionName: aws.String("job-1")}))(t).Credentials
+
+	send(t, root, url, "root")
+	send(t, callersClients(endpoint, ann).sqs, url, "user")
+	must(callersClients(endpoint, session(assumed)).sqs.SendMessageBatch(t.Context(), &sqs.SendMessageBatchInput{
+		QueueUrl: &url, Entries: []types.SendMessageBatchRequestEntry{{Id: aws.String("a"), MessageBody: aws.String("role")}},
+	}))(t)
+	got := map[string]string{}
+	for _, m := range receive(t, root, url, 10) {
+		got[*m.Body] = m.Attributes["SenderId"]
+	}
+	user := must(users.GetUser(t.Context(), &iam.GetUserInput{UserName: aws.String("ann")}))(t).User
+	equal(t, "senders", map[string]string{"root": account, "user": *user.UserId, "role": *role.RoleId + ":job-1"}, got)
 }

@@ -172,7 +172,7 @@ func (s *Service) sendEntry(call *api.Call, q arn.ARN, cfg queue.Config, e *Send
 	if !message.ValidText(e.MessageBody) {
 		return shard.SendEntry{}, fault.New(fault.InvalidMessageContents, invalidCharacters)
 	}
-	m := &message.Message{Sender: call.Account, Body: api.Bytes(e.MessageBody)}
+	m := &message.Message{Sender: call.UserID(), Body: api.Bytes(e.MessageBody)}
 	delay, err := optional(e.DelaySeconds, -1, 0, maxDelay, "DelaySeconds", "DelaySeconds must be >= 0 and <= 900.")
 	if err != nil {
 		return shard.SendEntry{}, err

@@ -89,7 +89,7 @@ func Check(p Protocol, address, owner string, topic arn.ARN) (confirmed bool, er
 	switch p {
 	case SQS:
 		queue, err := arn.Parse(address)
-		if err != nil || queue.Service != "sqs" || queue.Region == "" || queue.Account == "" || queue.Resource == "" {
+		if err != nil || queue.Service != "sqs" || queue.Region == "" || !arn.IsAccount(queue.Account) || queue.Resource == "" {
 			return false, ErrQueue
 		}
 		if queue.FIFO() && !topic.FIFO() {
@@ -98,13 +98,13 @@ func Check(p Protocol, address, owner string, topic arn.ARN) (confirmed bool, er
 		return queue.Account == owner, nil
 	case Lambda:
 		function, err := arn.Parse(address)
-		if _, _, ok := function.SplitFunction(); err != nil || !ok || function.Region == "" || function.Account == "" {
+		if _, _, ok := function.SplitFunction(); err != nil || !ok || function.Region == "" || !arn.IsAccount(function.Account) {
 			return false, ErrFunction
 		}
 		return function.Account == owner, nil
 	case Firehose:
 		s, err := arn.Parse(address)
-		if err != nil || s.Service != "firehose" || s.Region == "" || s.Account == "" || len(s.Resource) <= len(deliveryStream) || !strings.HasPrefix(s.Resource, deliveryStream) {
+		if err != nil || s.Service != "firehose" || s.Region == "" || !arn.IsAccount(s.Account) || len(s.Resource) <= len(deliveryStream) || !strings.HasPrefix(s.Resource, deliveryStream) {
 			return false, ErrStream
 		}
 		return s.Account == owner, nil

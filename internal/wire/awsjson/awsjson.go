@@ -1,6 +1,6 @@
 // Package awsjson reads and writes shapes as AWS JSON 1.0 has them: members
 // under their own names, blobs in base64, maps as objects. A member that is
-// null is absent; one that is unknown is ignored.
+// null is absent; one that is unknown is ignored, also if it differs in case alone.
 package awsjson
 
 import (
@@ -60,6 +60,7 @@ func decodeGeneric(body []byte, in any) error {
 	if _, ok := in.(OnlyCharacters); ok {
 		body = markNoCharacters(body)
 	}
+	body = ownNames(body, shape.Of(reflect.TypeOf(in).Elem()))
 	if err := json.Unmarshal(body, in); err != nil {
 		return fault.New(fault.MalformedInput, explain(err))
 	}

@@ -39,13 +39,18 @@ func checkStructures(body []byte) error {
 // skipText is how far the end of a text is away that begins with b, its closing quote
 // included.
 func skipText(b []byte) int {
-	for i := 0; i < len(b); i++ {
-		switch b[i] {
-		case '"':
-			return i + 1
-		case '\\':
-			i++
+	for at := 0; ; {
+		n := bytes.IndexByte(b[at:], '"')
+		if n < 0 {
+			return len(b)
+		}
+		at += n + 1
+		escapes := 0
+		for i := at - 2; i >= 0 && b[i] == '\\'; i-- {
+			escapes++
+		}
+		if escapes%2 == 0 { // else the quote is one of the text
+			return at
 		}
 	}
-	return len(b)
 }

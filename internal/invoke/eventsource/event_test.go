@@ -68,7 +68,8 @@ func FuzzFailed(f *testing.F) {
 }
 
 func TestFilters(t *testing.T) {
-	for _, bad := range []string{"", "{", "[]", `"a"`, "{}", `{"body":"a"}`, `{"body":{"a":"b"}}`, `{"body":[{"unknown":1}]}`,
+	for _, bad := range []string{
+		"", "{", "[]", `"a"`, "{}", `{"body":"a"}`, `{"body":{"a":"b"}}`, `{"body":[{"unknown":1}]}`,
 		// What names something else than the body would match no message, and so delete them all.
 		`{"messageAttributes":{"a":{"stringValue":["b"]}}}`, `{"body":["x"],"attributes":{"SenderId":["y"]}}`, `{"Body":["x"]}`,
 		`{"a":[{"exists":false}],"body":["x"]}`, `{"$or":[{"body":["x"]},{"messageId":["y"]}]}`, `{"$or":["x"]}`,

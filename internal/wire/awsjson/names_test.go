@@ -41,8 +41,10 @@ func TestNamesAreExact(t *testing.T) {
 		{"unknown members beside", `{"x":{"QueueUrl":["a\\",{"b":"\"}"}]},"QueueUrl":"u","Lower":"no","lower":"l","Known":{"name":"no","Name":"n","Value":"v","more":[]},
 			"Entries":[{"Name":"e","NAME":"no"},{"value":1,"Name":"f","Value":"v"}],"ByName":{"name":{"Name":"m","name":{}}},"Texts":{"queueUrl":"t","\"}":"]"},"Size":3,"SIZE":"no"}`, full},
 		{"other case", `{"queueurl":"u","QUEUEURL":"u","LOWER":"l","known":{"Name":"n"},"entries":[{}],"texts":{"a":"b"},"tags":{"a":"b"},"ſize":1}`, named{}},
-		{"other case within", `{"Known":{"name":"n"},"Entries":[{"name":"e"},null],"ByName":{"a":{"NAME":"m"},"b":null}}`,
-			named{Known: &nested{}, Entries: []nested{{}, {}}, ByName: map[string]nested{"a": {}, "b": {}}}},
+		{
+			"other case within", `{"Known":{"name":"n"},"Entries":[{"name":"e"},null],"ByName":{"a":{"NAME":"m"},"b":null}}`,
+			named{Known: &nested{}, Entries: []nested{{}, {}}, ByName: map[string]nested{"a": {}, "b": {}}},
+		},
 		{"escaped", `{"\u0051ueueUrl":"u","\u0071ueueUrl":"no"}`, named{QueueUrl: "u"}},
 		{"the last counts", `{"QueueUrl":"a","QueueUrl":"u","queueUrl":"b"}`, named{QueueUrl: "u"}},
 		{"spaces", " {\t\"queueUrl\" :\n\"no\" , \"QueueUrl\"\r: \"u\" } ", named{QueueUrl: "u"}},

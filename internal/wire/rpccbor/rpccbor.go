@@ -7,6 +7,7 @@ package rpccbor
 import (
 	"encoding/binary"
 	"math"
+	"math/big"
 	"reflect"
 	"slices"
 	"strings"
@@ -29,7 +30,7 @@ const (
 var decoding = func() cbor.DecMode {
 	mode, err := cbor.DecOptions{
 		DefaultMapType:  reflect.TypeFor[map[string]any](),
-		IntDec:          cbor.IntDecConvertSignedOrFail,
+		IntDec:          cbor.IntDecConvertSignedOrBigInt,
 		DupMapKey:       cbor.DupMapKeyEnforcedAPF,
 		MaxNestedLevels: maxNested, MaxArrayElements: maxElements, MaxMapPairs: maxPairs,
 	}.DecMode()
@@ -154,6 +155,12 @@ func setScalar(document any, k shape.Kind, v reflect.Value) bool {
 			v.SetFloat(float64(d))
 			return true
 		}
+	case big.Int: // clients write whole doubles as integers, up to 2⁶⁴
+		if k == shape.Float {
+			f, _ := new(big.Float).SetInt(&d).Float64()
+			v.SetFloat(f)
+			return true
+		}
 	case float64:
 		switch {
 		case k == shape.Float:
@@ -208,7 +215,7 @@ func found(document any) string {
 		return "a byte string"
 	case bool:
 		return "a boolean"
-	case int64, float64:
+	case int64, float64, big.Int:
 		return "a number"
 	case []any:
 		return "a list"

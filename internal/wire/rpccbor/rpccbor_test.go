@@ -83,6 +83,8 @@ func TestDecodeForms(t *testing.T) {
 		"a1644e6f6e6500":                   {},                           // unknown
 		"a16454657874f6":                   {},                           // null
 		"a1645265616c03":                   {Real: 3},                    // an integer for a double
+		"a1645265616c1b8ac7230489e80000":   {Real: 1e19},                 // and one that no int64 holds
+		"a1645265616c3b8ac7230489e7ffff":   {Real: -1e19},                //
 		"a1645265616cf93c00":               {Real: 1},                    // of 16 bits
 		"a1645265616cfa40200000":           {Real: 2.5},                  // of 32 bits
 		"a1634269671b7fffffffffffffff":     {Big: math.MaxInt64},         //
@@ -117,6 +119,8 @@ func TestRefusals(t *testing.T) {
 		"a1645465787400":                   "Expected a text string, found a number.",
 		"a165436f756e746130":               "Expected an integer, found a text string.",
 		"a165436f756e741b0000000100000000": "Expected an integer, found a number.",
+		"a1634269671b8000000000000000":     "Expected an integer, found a number.",
+		"a165436f756e743b8000000000000000": "Expected an integer, found a number.",
 		"a162417400":                       "Expected a timestamp, found a number.",
 		"a164466c616700":                   "Expected a boolean, found a number.",
 		"a1654e616d6573a0":                 "Expected a list, found a map.",

@@ -208,8 +208,10 @@ func TestInvokeErrors(t *testing.T) {
 		"Could not parse request body into json: unexpected end of JSON input")
 	refused(t, invokeErr(lambda.InvokeInput{Payload: []byte("\"\xff\"")}), "InvalidRequestContentException", 400,
 		"Could not parse request body into json: Invalid UTF-8")
-	refused(t, invokeErr(lambda.InvokeInput{ClientContext: aws.String("?")}), "InvalidRequestContentException", 400,
-		"Client context must be a valid Base64-encoded JSON object.")
+	for _, bad := range []string{"?", "W10=", "bnVsbA==", "ICJ4Ig=="} { // no base64, [], null, "x"
+		refused(t, invokeErr(lambda.InvokeInput{ClientContext: &bad}), "InvalidRequestContentException", 400,
+			"Client context must be a valid Base64-encoded JSON object.")
+	}
 	large := []byte(`"` + strings.Repeat("a", 6<<20) + `"`)
 	refused(t, invokeErr(lambda.InvokeInput{Payload: large}), "RequestEntityTooLargeException", 413,
 		"Request must be smaller than 6291456 bytes for the InvokeFunction operation")

@@ -163,7 +163,8 @@ func decodeClientContext(text string) ([]byte, error) {
 		return nil, nil
 	}
 	doc, err := base64.StdEncoding.DecodeString(text)
-	if err != nil || len(text) > maxClientContext || !json.Valid(doc) {
+	var object map[string]json.RawMessage
+	if err != nil || len(text) > maxClientContext || json.Unmarshal(doc, &object) != nil || object == nil { // null is none
 		return nil, fault.New(fault.InvalidRequestContent, "Client context must be a valid Base64-encoded JSON object.")
 	}
 	return doc, nil

@@ -12,7 +12,7 @@ var (
 	ErrCodeDiffers         = fault.NewRule(fault.InvalidParameter, "function: $LATEST has other code") // the hash asked for, that of $LATEST
 	ErrLatestIsPermanent   = fault.NewRule(fault.InvalidParameter, "function: $LATEST cannot be deleted")
 	ErrNotAVersion         = fault.NewRule(fault.InvalidParameter, "function: the qualifier is an alias, not a version")
-	ErrVersionHasAliases   = fault.NewRule(fault.ResourceConflict, "function: aliases refer to the version") // their names
+	ErrVersionHasAliases   = fault.NewRule(fault.ResourceConflict, "function: aliases refer to the version") // their names, in one text
 	ErrAliasExists         = fault.NewRule(fault.ResourceConflict, "function: the alias exists")             // its ARN
 	ErrAliasNotFound       = fault.NewRule(fault.ResourceNotFound, "function: no such alias")                // its ARN
 	ErrAliasUnknown        = fault.NewRule(fault.ResourceNotFound, "function: no such alias to change")      // its ARN

@@ -3,6 +3,7 @@ package function
 import (
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"godwit.dev/godwit/internal/arn"
@@ -187,7 +188,7 @@ func (s *State) DeleteVersion(name arn.ARN, qualifier string, b *mutation.Batch)
 		return nil, nil
 	}
 	if names := f.aliasesOf(qualifier); len(names) > 0 {
-		return nil, ErrVersionHasAliases.With(names)
+		return nil, ErrVersionHasAliases.With(strings.Join(names, ", "))
 	}
 	s.change(f, func() {
 		f.versions.Remove(v)

@@ -334,6 +334,9 @@ func TestDeleteFunction(t *testing.T) {
 		return err
 	}
 	refused(t, remove("1"), "ResourceConflictException", 409, "Unable to delete version because the following aliases reference it: [live]")
+	must(c.CreateAlias(t.Context(), &lambda.CreateAliasInput{FunctionName: in.FunctionName, Name: aws.String("beta"), FunctionVersion: aws.String("1")}))(t)
+	refused(t, remove("1"), "ResourceConflictException", 409, "Unable to delete version because the following aliases reference it: [beta, live]")
+	must(c.DeleteAlias(t.Context(), &lambda.DeleteAliasInput{FunctionName: in.FunctionName, Name: aws.String("beta")}))(t)
 	refused(t, remove("$LATEST"), invalidValue, 400, "$LATEST version cannot be deleted without deleting the function.")
 	refused(t, remove("live"), invalidValue, 400, "Deletion of aliases is not currently supported.")
 	must(c.DeleteAlias(t.Context(), &lambda.DeleteAliasInput{FunctionName: in.FunctionName, Name: aws.String("live")}))(t)

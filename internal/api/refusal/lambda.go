@@ -21,7 +21,7 @@ var lambda = sentences{
 		"Please try again with the CodeSHA256 in $LATEST.",
 	function.ErrLatestIsPermanent:   "$LATEST version cannot be deleted without deleting the function.",
 	function.ErrNotAVersion:         "Deletion of aliases is not currently supported.",
-	function.ErrVersionHasAliases:   "Unable to delete version because the following aliases reference it: %v",
+	function.ErrVersionHasAliases:   "Unable to delete version because the following aliases reference it: [%s]",
 	function.ErrAliasExists:         "Alias already exists: %s",
 	function.ErrAliasNotFound:       "Cannot find alias arn: %s",
 	function.ErrAliasUnknown:        "Alias not found: %s",

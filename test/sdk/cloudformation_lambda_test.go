@@ -36,7 +36,9 @@ Resources:
       Tags: [{Key: team, Value: rentals}]
   Feed:
     Type: AWS::Lambda::EventSourceMapping
-    Properties: {EventSourceArn: !GetAtt Quotes.Arn, FunctionName: !Ref Price, BatchSize: !Ref Batch, ScalingConfig: {MaximumConcurrency: "2"}}
+    Properties:
+      {EventSourceArn: !GetAtt Quotes.Arn, FunctionName: !Ref Price, BatchSize: !Ref Batch, ScalingConfig: {MaximumConcurrency: "2"},
+       Tags: [{Key: feed, Value: !Ref Rate}]}
   Retry:
     Type: AWS::Lambda::EventInvokeConfig
     Properties: {FunctionName: !Ref Price, Qualifier: $LATEST, MaximumRetryAttempts: 1, DestinationConfig: {OnFailure: {Destination: !GetAtt Quotes.Arn}}}
@@ -84,7 +86,11 @@ func TestStackFunction(t *testing.T) {
 	feed := func() *lambda.GetEventSourceMappingOutput {
 		return must(functions.GetEventSourceMapping(ctx, &lambda.GetEventSourceMappingInput{UUID: new(out["Mapping"])}))(t)
 	}
+	tagged := func() map[string]string {
+		return must(functions.ListTags(ctx, &lambda.ListTagsInput{Resource: feed().EventSourceMappingArn}))(t).Tags
+	}
 	equal(t, "batch", int32(5), *feed().BatchSize)
+	equal(t, "tags of the mapping", "3", tagged()["feed"])
 	equal(t, "concurrency", int32(2), *feed().ScalingConfig.MaximumConcurrency)
 	policy := must(functions.GetPolicy(ctx, &lambda.GetPolicyInput{FunctionName: new(out["Name"])}))(t)
 	if !strings.Contains(*policy.Policy, `"`+out["Permission"]+`"`) {
@@ -106,6 +112,7 @@ func TestStackFunction(t *testing.T) {
 	equal(t, "variables", "4 7", is.Environment.Variables["RATE"]+" "+is.Environment.Variables["MOST"])
 	equal(t, "storage", int32(512), *is.EphemeralStorage.Size)
 	equal(t, "batch", int32(6), *feed().BatchSize)
+	equal(t, "tags of the mapping", "4", tagged()["feed"])
 	equal(t, "tries", int32(0), *tried().MaximumRetryAttempts)
 	if *is.CodeSha256 == code {
 		t.Error("the code is what it was")

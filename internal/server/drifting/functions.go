@@ -36,10 +36,15 @@ func function(ctx context.Context, r *reading) error {
 			r.actual["ReservedConcurrentExecutions"] = json.Number(strconv.Itoa(*kept.ReservedConcurrentExecutions))
 		}
 	}
+	return r.functionTags(ctx, out.FunctionArn)
+}
+
+// functionTags reads the tags of a function or mapping, if the template has any.
+func (r *reading) functionTags(ctx context.Context, resource string) error {
 	if r.Properties["Tags"] == nil {
 		return nil
 	}
-	tags, err := ask[lambda.ListTagsOutput](ctx, r, "lambda", "ListTags", r.Region, &lambda.ListTagsInput{Resource: out.FunctionArn})
+	tags, err := ask[lambda.ListTagsOutput](ctx, r, "lambda", "ListTags", r.Region, &lambda.ListTagsInput{Resource: resource})
 	if err == nil {
 		r.tagged(tags.Tags)
 	}
@@ -75,7 +80,7 @@ func mapping(ctx context.Context, r *reading) error {
 	if r.Properties["Enabled"] != nil {
 		r.actual["Enabled"] = out.State == "Enabled" || out.State == "Enabling" || out.State == "Creating"
 	}
-	return nil
+	return r.functionTags(ctx, out.EventSourceMappingArn)
 }
 
 func eventInvoke(ctx context.Context, r *reading) error {

@@ -34,11 +34,11 @@ var lambdaTypes = []Type{
 		},
 	},
 	{
-		Name: "AWS::Lambda::EventSourceMapping", Attributes: []string{"EventSourceMappingArn", "Id"},
+		Name: "AWS::Lambda::EventSourceMapping", Tags: "Tags", Attributes: []string{"EventSourceMappingArn", "Id"},
 		Properties: map[string]Property{
 			"BatchSize": prop(Integer), "Enabled": prop(Boolean), "EventSourceArn": prop(String, replaces), "FilterCriteria": prop(Object),
 			"FunctionName": prop(String, required), "FunctionResponseTypes": prop(Strings), "MaximumBatchingWindowInSeconds": prop(Integer),
-			"ScalingConfig": prop(Object),
+			"ScalingConfig": prop(Object), "Tags": prop(List),
 		},
 	},
 	{

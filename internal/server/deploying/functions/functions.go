@@ -186,18 +186,25 @@ func updateFunction(ctx context.Context, w *step.Work) (step.Made, error) {
 			return is, err
 		}
 	}
-	set, gone := step.Retagged(was["Tags"], now["Tags"])
-	if len(gone) > 0 {
-		if _, err := step.Ask[lambda.Empty](ctx, w, "lambda", "UntagResource", w.Region, &lambda.UntagResourceInput{Resource: at.FunctionArn, TagKeys: gone}); err != nil {
-			return is, err
-		}
-	}
-	if len(set) > 0 {
-		if _, err := step.Ask[lambda.Empty](ctx, w, "lambda", "TagResource", w.Region, &lambda.TagResourceInput{Resource: at.FunctionArn, Tags: set}); err != nil {
-			return is, err
-		}
+	if err := retag(ctx, w, at.FunctionArn, was["Tags"], now["Tags"]); err != nil {
+		return is, err
 	}
 	return is, reserve(ctx, w, was["ReservedConcurrentExecutions"], now["ReservedConcurrentExecutions"])
+}
+
+// retag changes the tags of a function or mapping.
+func retag(ctx context.Context, w *step.Work, resource string, was, now any) error {
+	set, gone := step.Retagged(was, now)
+	if len(gone) > 0 {
+		if _, err := step.Ask[lambda.Empty](ctx, w, "lambda", "UntagResource", w.Region, &lambda.UntagResourceInput{Resource: resource, TagKeys: gone}); err != nil {
+			return err
+		}
+	}
+	if len(set) == 0 {
+		return nil
+	}
+	_, err := step.Ask[lambda.Empty](ctx, w, "lambda", "TagResource", w.Region, &lambda.TagResourceInput{Resource: resource, Tags: set})
+	return err
 }
 
 func deleteFunction(ctx context.Context, w *step.Work) error {
@@ -227,9 +234,13 @@ func deletePermission(ctx context.Context, w *step.Work) error {
 }
 
 func createMapping(ctx context.Context, w *step.Work) (step.Made, error) {
-	in := &mappings.CreateEventSourceMappingInput{}
-	if err := step.Fill(w.Target.Properties, in); err != nil {
+	in, settings := &mappings.CreateEventSourceMappingInput{}, maps.Clone(w.Target.Properties)
+	delete(settings, "Tags") // which are a map in the operation
+	if err := step.Fill(settings, in); err != nil {
 		return step.Made{}, err
+	}
+	if tags := step.Tags(w.Target.Properties["Tags"]); len(tags) > 0 {
+		in.Tags = tags
 	}
 	out, err := step.Ask[mappings.EventSourceMappingConfiguration](ctx, w, "lambda", "CreateEventSourceMapping", w.Region, in)
 	if w.Again && step.Exists(err) { // a queue and a function have one mapping at most
@@ -263,13 +274,17 @@ func updateMapping(ctx context.Context, w *step.Work) (step.Made, error) {
 			now[property] = otherwise
 		}
 	}
+	delete(now, "Tags")
 	in := &mappings.UpdateEventSourceMappingInput{}
 	if err := step.Fill(now, in); err != nil {
 		return is, err
 	}
 	in.UUID = w.Target.Physical
-	_, err := step.Ask[mappings.EventSourceMappingConfiguration](ctx, w, "lambda", "UpdateEventSourceMapping", w.Region, in)
-	return is, err
+	out, err := step.Ask[mappings.EventSourceMappingConfiguration](ctx, w, "lambda", "UpdateEventSourceMapping", w.Region, in)
+	if err != nil {
+		return is, err
+	}
+	return is, retag(ctx, w, out.EventSourceMappingArn, w.Now["Tags"], w.Target.Properties["Tags"])
 }
 
 func deleteMapping(ctx context.Context, w *step.Work) error {

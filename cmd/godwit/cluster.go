@@ -219,6 +219,9 @@ func (c *clusterRenew) Run(p *process) error {
 		return err
 	}
 	if err := peer.Secured(id).Renew(context.Background(), addresses); err != nil {
+		if len(addresses) == 0 {
+			err = fmt.Errorf("%w (--from wants the node that has it)", err)
+		}
 		return err
 	}
 	until, _ := id.Expires()

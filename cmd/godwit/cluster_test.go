@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -56,5 +58,27 @@ func TestClusterStatusSigns(t *testing.T) {
 	out.Reset()
 	if status := run([]string{"cluster", "status", "--endpoint", s.URL}, strings.NewReader(""), &out, &out, time.Now()); status != 0 || !strings.Contains(out.String(), "0     local") {
 		t.Errorf("with a key: %d: %s", status, out.String())
+	}
+}
+
+// Where the authority is not at hand, and nobody is asked who has it, renew says so.
+func TestClusterRenewWithoutAuthority(t *testing.T) {
+	dir := t.TempDir()
+	command := func(args ...string) (int, string) {
+		var out bytes.Buffer
+		status := run(append([]string{"cluster"}, append(args, "--dir", dir, "--node", "a")...), strings.NewReader(""), &out, &out, time.Now())
+		return status, out.String()
+	}
+	if status, text := command("init"); status != 0 {
+		t.Fatal(text)
+	}
+	if status, text := command("renew"); status != 0 {
+		t.Errorf("with the authority: %s", text)
+	}
+	if err := os.Remove(filepath.Join(dir, "ca.key")); err != nil {
+		t.Fatal(err)
+	}
+	if status, text := command("renew"); status == 0 || !strings.Contains(text, "ca.key") || !strings.Contains(text, "--from") {
+		t.Errorf("without it: %d: %s", status, text)
 	}
 }

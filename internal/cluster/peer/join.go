@@ -140,11 +140,15 @@ func (n *Network) KeepGood(ctx context.Context, addresses []string) error {
 // peer that has it, among those at some addresses.
 func (n *Network) Renew(ctx context.Context, addresses []string) error {
 	node, dir := n.identity.Node(), n.identity.Dir()
-	if authority, err := ca.Open(dir); err == nil {
+	authority, err := ca.Open(dir)
+	if err == nil {
 		if err := authority.Renew(node, clock.System.Now()); err != nil {
 			return err
 		}
 		return n.identity.Reload()
+	}
+	if len(addresses) == 0 {
+		return fmt.Errorf("the certificate cannot be renewed: %w", err)
 	}
 	r, err := ca.NewRequest()
 	if err != nil {

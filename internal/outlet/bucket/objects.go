@@ -18,18 +18,29 @@ type Object struct {
 	Modified time.Time // by the server's clock
 }
 
-// Get reads an object. The caller closes it. A missing one is reported by the first Read, if not
-// here.
+// Get reads an object, within objectTime. The caller closes it. A missing one is reported by the
+// first Read, if not here.
 func (s *Server) Get(ctx context.Context, name Name) (io.ReadCloser, error) {
+	ctx, cancel := context.WithTimeout(ctx, objectTime)
 	object, err := s.client.GetObject(ctx, name.Bucket, name.Key, minio.GetObjectOptions{})
 	if err != nil {
+		cancel()
 		return nil, explain(err)
 	}
-	return explained{object}, nil
+	return explained{object, cancel}, nil
 }
 
 // explained converts errors to those of the other functions.
-type explained struct{ io.ReadCloser }
+type explained struct {
+	io.ReadCloser
+
+	cancel context.CancelFunc
+}
+
+func (e explained) Close() error {
+	defer e.cancel()
+	return e.ReadCloser.Close()
+}
 
 func (e explained) Read(p []byte) (int, error) {
 	n, err := e.ReadCloser.Read(p)
@@ -40,9 +51,9 @@ func (e explained) Read(p []byte) (int, error) {
 }
 
 // Each calls f with the objects of a bucket whose keys begin with prefix, in the order of their
-// keys, until it fails.
+// keys, until it fails, within objectTime.
 func (s *Server) Each(ctx context.Context, bucket, prefix string, f func(Object) error) error {
-	ctx, cancel := context.WithCancel(ctx) // it ends the listing
+	ctx, cancel := context.WithTimeout(ctx, objectTime) // its end ends the listing
 	defer cancel()
 	for o := range s.client.ListObjects(ctx, bucket, minio.ListObjectsOptions{Prefix: prefix, Recursive: true}) {
 		if o.Err != nil {

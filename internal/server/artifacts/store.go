@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"time"
 
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/limit"
@@ -83,11 +84,17 @@ var ErrTooLarge = errors.New("the object is too large")
 // maxReads bounds the concurrent reads: each object is in memory as a whole.
 const maxReads = 4
 
+// readTime bounds a read, and the wait for the reads before it: a step of a stack, which asks
+// without a deadline of its own, would else wait for ever for a server that stalls.
+const readTime = 2 * time.Minute
+
 // Get reads an object of a maximum size. Its errors may be shown to the caller.
 func (s *Store) Get(ctx context.Context, of, key string, limit int64) ([]byte, error) {
 	if s == nil {
 		return nil, errNone
 	}
+	ctx, cancel := context.WithTimeout(ctx, readTime)
+	defer cancel()
 	select {
 	case s.reads <- struct{}{}:
 		defer func() { <-s.reads }()

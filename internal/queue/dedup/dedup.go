@@ -104,13 +104,23 @@ func (w *Window) bucket(minute int64) *bucket {
 	if w.buckets == nil {
 		w.buckets = map[int64]*bucket{}
 	}
-	maps.DeleteFunc(w.buckets, func(old int64, _ *bucket) bool { return old < minute-Minute(Life) })
+	w.dropBefore(minute - Minute(Life))
 	b := &bucket{}
 	if last := w.before(minute); last != nil {
 		b.single.capacity, b.batched.capacity = last.single.len(), last.batched.used
 	}
 	w.buckets[minute] = b
 	return b
+}
+
+// Expire drops what has ended.
+func (w *Window) Expire(now int64) { w.dropBefore(Minute(now - Life)) }
+
+// Len is how many buckets it has.
+func (w *Window) Len() int { return len(w.buckets) }
+
+func (w *Window) dropBefore(minute int64) {
+	maps.DeleteFunc(w.buckets, func(m int64, _ *bucket) bool { return m < minute })
 }
 
 // filter is a blocked Bloom filter that grows: by parts, each four times as large as the one

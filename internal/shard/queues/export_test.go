@@ -13,3 +13,6 @@ const (
 func (qs *Queue) Unsynced() int { return len(qs.unsynced.pending) }
 
 func (sh *Shard) WriteQueue(qs *Queue) { sh.writeQueue(qs) }
+
+// Remembers is of how many minutes a FIFO queue has in memory what it has accepted.
+func (qs *Queue) Remembers() int { return qs.dedup.Len() }

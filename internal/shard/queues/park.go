@@ -83,6 +83,7 @@ func (sh *Shard) park(qs *Queue) {
 	sh.keepParked(qs, qs.Record.encode())
 	sh.setTimer(qs, 0) // it may be set for former messages
 	delete(sh.loaded, qs.ARN)
+	sh.Duplicates.Forget(qs.dedup)
 	qs.Gone, qs.Record, qs.Policy, qs.dedup = true, gone, queuepolicy.DenyAll, nil
 }
 

@@ -153,10 +153,11 @@ func (l lifecycle) Resume() {
 
 func (l lifecycle) NextDue() int64 {
 	sh := l.sh
-	if len(sh.Timers) == 0 {
-		return 0
+	due := sh.Duplicates.NextDue()
+	if len(sh.Timers) > 0 && (due == 0 || sh.Timers[0].timer.at < due) {
+		due = sh.Timers[0].timer.at
 	}
-	return sh.Timers[0].timer.at
+	return due
 }
 
 // tickQueues bounds how many queues one tick handles before it releases the lock.
@@ -164,6 +165,7 @@ const tickQueues = 256
 
 func (l lifecycle) Tick(now int64) {
 	sh := l.sh
+	sh.Duplicates.Expire(now)
 	for range tickQueues {
 		if len(sh.Timers) == 0 || sh.Timers[0].timer.at > now {
 			break

@@ -196,6 +196,7 @@ func (sh *Shard) Drop(qs *Queue) {
 	sh.Batch.Delete(qs.Machine.Keys().Counters())
 	qs.Gone, qs.Topic = true, nil // stale pointers to the Queue must not keep the topic in memory
 	sh.failWaiters(qs, ErrNoQueue)
+	sh.Duplicates.Forget(qs.dedup)
 	sh.Touch(qs)
 }
 

@@ -74,7 +74,8 @@ func (sh *Shard) loadFIFOStates() error {
 // themselves.
 func (sh *Shard) dropFIFOState(t *topic.Topic) {
 	inc := layout.Incarnation(t.Incarnation)
-	if _, ok := sh.fifoStates[inc]; ok {
+	if s, ok := sh.fifoStates[inc]; ok {
+		sh.Duplicates.Forget(s.recent)
 		delete(sh.fifoStates, inc)
 		sh.Batch.Delete(sequenceKey(sh.ID, inc))
 	}

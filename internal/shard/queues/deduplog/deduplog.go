@@ -26,10 +26,15 @@ type Log struct {
 	shard  *kernel.Shard
 	kernel *kernel.Kernel
 	from   int64 // buckets before this minute have been dropped
+
+	windows  map[*dedup.Window]struct{} // that may have something
+	expireAt int64                      // when they are to be looked at, in epoch milliseconds; 0: there are none
 }
 
 // New makes the log of a shard.
-func New(k *kernel.Kernel, sh *kernel.Shard) Log { return Log{shard: sh, kernel: k} }
+func New(k *kernel.Kernel, sh *kernel.Shard) Log {
+	return Log{shard: sh, kernel: k, windows: map[*dedup.Window]struct{}{}}
+}
 
 // Original is the message that was accepted first under a deduplication id.
 type Original struct {
@@ -96,7 +101,41 @@ func (l *Log) Load(scope layout.Incarnation, now int64) *dedup.Window {
 			l.kernel.Fatal(err)
 		}
 	}
+	l.watch(w, now)
 	return w
+}
+
+// expireTime is the time between two looks at what of the windows has ended, in milliseconds: a queue
+// that is not used any more would keep it.
+const expireTime = dedup.Life + 60_000
+
+// watch has a window looked at that may have got something.
+func (l *Log) watch(w *dedup.Window, now int64) {
+	l.windows[w] = struct{}{}
+	if l.expireAt == 0 {
+		l.expireAt = now + expireTime
+	}
+}
+
+// Forget drops a window that is used no more.
+func (l *Log) Forget(w *dedup.Window) { delete(l.windows, w) }
+
+// NextDue is when Expire has something to do, in epoch milliseconds; 0: never.
+func (l *Log) NextDue() int64 { return l.expireAt }
+
+// Expire frees the memory of what has ended, if it is due.
+func (l *Log) Expire(now int64) {
+	if l.expireAt == 0 || now < l.expireAt {
+		return
+	}
+	l.expireAt = 0
+	for w := range l.windows {
+		if w.Expire(now); w.Len() == 0 {
+			delete(l.windows, w)
+			continue
+		}
+		l.expireAt = now + expireTime
+	}
 }
 
 func (l *Log) load(w *dedup.Window, scope layout.Incarnation, minute int64) error {
@@ -192,6 +231,7 @@ func (l *Log) SurelyNew(w *dedup.Window, scope layout.Incarnation, now int64, id
 // Note records what a command has accepted, in the order of its sequence numbers, and drops the
 // buckets that have expired.
 func (l *Log) Note(w *dedup.Window, scope layout.Incarnation, now int64, accepted ...Entry) {
+	l.watch(w, now)
 	minute := dedup.Minute(now)
 	value := binary.BigEndian.AppendUint64(make([]byte, 0, timeSize+len(accepted)*entrySize), uint64(now))
 	if len(accepted) > 1 && w.TakesBatch(minute, accepted[0].Sequence) {

@@ -38,7 +38,7 @@ func (a *asked) SampleQueue(arn.ARN) (shard.QueueGauges, error) {
 	return a.gauges, a.err
 }
 
-func (a *asked) HasTopic(arn.ARN) bool {
+func (a *asked) HasTopicOrApplication(arn.ARN) bool {
 	if a.before != nil {
 		a.before()
 	}

@@ -75,9 +75,9 @@ var idle = []metrics.Datum{
 	{Name: "NumberOfNotificationsFailed", Unit: count},
 }
 
-// TopicFinder finds topics: *shard.Engine.
+// TopicFinder finds what notifications are published to: *shard.Engine.
 type TopicFinder interface {
-	HasTopic(topic arn.ARN) bool
+	HasTopicOrApplication(a arn.ARN) bool
 }
 
 // Tick reports the active topics without events in the completed minute. It deactivates topics
@@ -87,7 +87,7 @@ func (t *Topics) Tick(finder TopicFinder, at time.Time) (more bool) {
 	t.active.Range(func(_, value any) bool {
 		s := value.(*topicSeries)
 		s.beginCheck()
-		if s.idle(minute) || !finder.HasTopic(s.name) {
+		if s.idle(minute) || !finder.HasTopicOrApplication(s.name) {
 			if s.deactivate(func() { t.active.Delete(s.name) }) {
 				t.activate(s)
 			}

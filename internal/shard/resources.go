@@ -26,9 +26,11 @@ func (e *Engine) PolicyOf(ctx context.Context, a arn.ARN) *policy.Policy {
 	}
 }
 
-// HasTopic reports whether a topic, or a platform application, exists, for statistics: it does
-// not wait until what it reports is durable.
-func (e *Engine) HasTopic(t arn.ARN) bool { return e.Topics.HasTopic(t) || e.HasApplication(t) }
+// HasTopicOrApplication reports whether a topic, or a platform application, exists, for statistics:
+// it does not wait until what it reports is durable.
+func (e *Engine) HasTopicOrApplication(a arn.ARN) bool {
+	return e.HasTopic(a) || e.HasApplication(a)
+}
 
 // Exists reports whether a queue, a topic, a platform application or a function exists, also one
 // that a fault is injected into.
@@ -40,7 +42,7 @@ func (e *Engine) Exists(ctx context.Context, a arn.ARN) bool {
 	case "lambda":
 		_, err = e.FunctionInfo(ctx, a, "")
 	default:
-		return e.HasTopic(a)
+		return e.HasTopicOrApplication(a)
 	}
 	kind := fault.KindOf(err)
 	return kind != fault.QueueDoesNotExist && kind != fault.ResourceNotFound

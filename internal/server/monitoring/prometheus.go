@@ -82,7 +82,7 @@ func (p *Prometheus) Ask(engine *shard.Engine, pool *invoke.Pool, sockets *netwo
 			return prom.FunctionGauges{Running: pool.Running(fn), Due: events.Due, Waiting: events.Waiting, InFlight: events.InFlight}, err
 		},
 		Topic: func(t arn.ARN) bool {
-			there, err := ask(&late, func() (bool, error) { return engine.HasTopic(t), nil })
+			there, err := ask(&late, func() (bool, error) { return engine.HasTopicOrApplication(t), nil })
 			return there || err != nil
 		},
 		Source: source,

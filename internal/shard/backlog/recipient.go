@@ -38,10 +38,10 @@ func (sh *Shard) AddRecipient(r *Recipient) { sh.recipients[r.ARN] = r }
 // LoadRecipient is AddRecipient at a start.
 func (sh *Shard) LoadRecipient(r *Recipient) error {
 	sh.AddRecipient(r)
-	if _, ok := sh.Counters[layout.Incarnation(r.Incarnation)]; !ok {
+	if _, ok := sh.OfQueues().Counters[layout.Incarnation(r.Incarnation)]; !ok {
 		return nil
 	}
-	return sh.LoadMachine(sh.OpenBacklog(r.Subscription))
+	return sh.OfQueues().LoadMachine(sh.OpenBacklog(r.Subscription))
 }
 
 // DropRecipient removes a recipient and its backlog, as part of the command.

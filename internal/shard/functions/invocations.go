@@ -69,8 +69,8 @@ func (sh *Shard) openEvents(f *function.Function) *queues.Queue {
 // loadEvents opens the queues of functions that are not empty.
 func (sh *Shard) loadEvents() error {
 	for _, f := range sh.Functions.All() {
-		if _, ok := sh.Counters[layout.Incarnation(f.Incarnation)]; ok {
-			if err := sh.LoadMachine(sh.openEvents(f)); err != nil {
+		if _, ok := sh.OfQueues().Counters[layout.Incarnation(f.Incarnation)]; ok {
+			if err := sh.OfQueues().LoadMachine(sh.openEvents(f)); err != nil {
 				return err
 			}
 		}

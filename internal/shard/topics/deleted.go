@@ -58,8 +58,8 @@ func (sh *Shard) leaveToGC(t *topic.Topic) {
 // loadDeleted finds the backlogs of deleted topics that the last process has not collected:
 // those with counters that belong to nothing.
 func (sh *Shard) loadDeleted() error {
-	counters := sh.Counters
-	sh.Counters = nil
+	counters := sh.OfQueues().Counters
+	sh.OfQueues().Counters = nil
 
 	value, marked, err := sh.module.Store.Get(nil, deletedTopicsKey(sh.ID))
 	if err != nil {

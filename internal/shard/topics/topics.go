@@ -426,8 +426,8 @@ func (sh *Shard) loadTopics() error {
 		sh.module.Accounts.Of(t.ARN.Account).LoadTopic()
 	}
 	for sub := range sh.Topics.AllDeliverable() {
-		if _, ok := sh.Counters[layout.Incarnation(sub.Incarnation)]; ok {
-			if err := sh.LoadMachine(sh.OpenBacklog(sub)); err != nil {
+		if _, ok := sh.OfQueues().Counters[layout.Incarnation(sub.Incarnation)]; ok {
+			if err := sh.OfQueues().LoadMachine(sh.OpenBacklog(sub)); err != nil {
 				return err
 			}
 		}

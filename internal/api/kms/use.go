@@ -78,22 +78,31 @@ type opened struct {
 	algorithm, material string
 }
 
+// ciphertext is what a request asks to decrypt.
+type ciphertext struct {
+	blob      []byte
+	key       *string // its name; nil: the blob of a symmetric key tells its key
+	algorithm *string
+	context   map[string]string
+	dryRun    *bool
+}
+
 // open decrypts for an operation, and checks the caller's permission.
-func (s *Service) open(call *api.Call, operation string, blob []byte, name, algorithmName *string, context map[string]string, dry *bool, conditions ...func(k *kms.Key) authorize.Key) (o opened, err error) {
-	if err := checkContext(context); err != nil {
+func (s *Service) open(call *api.Call, operation string, c ciphertext, conditions ...func(k *kms.Key) authorize.Key) (o opened, err error) {
+	if err := checkContext(c.context); err != nil {
 		return o, err
 	}
-	if algorithmName != nil && *algorithmName != kms.SymmetricDefault {
-		return s.openRSA(call, operation, blob, name, *algorithmName, context, dry)
+	if c.algorithm != nil && *c.algorithm != kms.SymmetricDefault {
+		return s.openRSA(call, operation, c)
 	}
 	o.algorithm = kms.SymmetricDefault
-	if o.key, err = s.store.KeyOf(call.Region, blob); err != nil {
+	if o.key, err = s.store.KeyOf(call.Region, c.blob); err != nil {
 		return o, err
 	}
-	asked := access(call, operation, encryption(algorithmName))
-	asked.Context = context
-	if name != nil {
-		named, err := s.find(call, *name, asked)
+	asked := access(call, operation, encryption(c.algorithm))
+	asked.Context = c.context
+	if c.key != nil {
+		named, err := s.find(call, *c.key, asked)
 		switch {
 		case err != nil:
 			return o, err
@@ -107,8 +116,8 @@ func (s *Service) open(call *api.Call, operation string, blob []byte, name, algo
 	for _, of := range conditions {
 		asked.Keys = append(asked.Keys, of(o.key))
 	}
-	if name != nil && isAlias(*name) {
-		asked.Alias = (*name)[strings.Index(*name, kms.AliasPrefix):]
+	if c.key != nil && isAlias(*c.key) {
+		asked.Alias = (*c.key)[strings.Index(*c.key, kms.AliasPrefix):]
 	}
 	if err := s.store.Allow(o.key, asked); err != nil {
 		return o, keys.ErrForeign
@@ -116,28 +125,29 @@ func (s *Service) open(call *api.Call, operation string, blob []byte, name, algo
 	if err := o.key.Usable(operation, kms.EncryptDecrypt); err != nil {
 		return o, err
 	}
-	o.plaintext, o.material, err = s.store.Decrypt(o.key, blob, context)
+	o.plaintext, o.material, err = s.store.Decrypt(o.key, c.blob, c.context)
 	if err != nil {
 		return o, err
 	}
-	return o, dryRun(dry)
+	return o, dryRun(c.dryRun)
 }
 
-func (s *Service) openRSA(call *api.Call, operation string, blob []byte, name *string, algorithm string, context map[string]string, dry *bool) (o opened, err error) {
-	if name == nil {
+// openRSA is open for an algorithm of asymmetric keys.
+func (s *Service) openRSA(call *api.Call, operation string, c ciphertext) (o opened, err error) {
+	if c.key == nil {
 		return o, invalid("A ciphertext of an asymmetric key does not tell its key: KeyId is required.")
 	}
-	o.algorithm = algorithm
-	if o.key, err = s.usable(call, *name, operation, kms.EncryptDecrypt, context, encryption(&algorithm)); err != nil {
+	o.algorithm = *c.algorithm
+	if o.key, err = s.usable(call, *c.key, operation, kms.EncryptDecrypt, c.context, encryption(c.algorithm)); err != nil {
 		return o, err
 	}
-	if err := o.key.CheckAlgorithm(algorithm); err != nil {
+	if err := o.key.CheckAlgorithm(o.algorithm); err != nil {
 		return o, err
 	}
-	if o.plaintext, err = s.store.DecryptRSA(o.key, algorithm, blob); err != nil {
+	if o.plaintext, err = s.store.DecryptRSA(o.key, o.algorithm, c.blob); err != nil {
 		return o, err
 	}
-	return o, dryRun(dry)
+	return o, dryRun(c.dryRun)
 }
 
 // decrypt answers Decrypt.
@@ -145,7 +155,7 @@ func (s *Service) decrypt(_ context.Context, call *api.Call, in *DecryptInput) (
 	if in.Recipient != nil {
 		return nil, unsupported("Answers for enclaves are")
 	}
-	o, err := s.open(call, "Decrypt", in.CiphertextBlob, in.KeyId, in.EncryptionAlgorithm, in.EncryptionContext, in.DryRun)
+	o, err := s.open(call, "Decrypt", ciphertext{blob: in.CiphertextBlob, key: in.KeyId, algorithm: in.EncryptionAlgorithm, context: in.EncryptionContext, dryRun: in.DryRun})
 	if err != nil {
 		return nil, err
 	}
@@ -158,7 +168,9 @@ func (s *Service) reEncrypt(_ context.Context, call *api.Call, in *ReEncryptInpu
 		to, err := s.store.Find(call.Account, call.Region, in.DestinationKeyId)
 		return onSameKey(err == nil && to.ID == from.ID)
 	}
-	o, err := s.open(call, "ReEncryptFrom", in.CiphertextBlob, in.SourceKeyId, in.SourceEncryptionAlgorithm, in.SourceEncryptionContext, nil, same)
+	o, err := s.open(call, "ReEncryptFrom", ciphertext{
+		blob: in.CiphertextBlob, key: in.SourceKeyId, algorithm: in.SourceEncryptionAlgorithm, context: in.SourceEncryptionContext,
+	}, same)
 	if err != nil {
 		return nil, err
 	}

@@ -334,7 +334,7 @@ func (s *Service) changing(ctx context.Context, call *api.Call, fn arn.ARN, sett
 	if err := change(&after); err != nil {
 		return change, undo, nil //nolint:nilerr // as well
 	}
-	put, undo, err := variables.Change(s.Environments, call, fn, *before.Config, after, settings.Environment != nil, key)
+	put, undo, err := variables.Change(s.Environments, call, fn, variables.Update{Before: *before.Config, After: after, Replaced: settings.Environment != nil, Key: key})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -149,7 +149,7 @@ func Open(dir string, o Options) (*Store, error) {
 	}
 	s.blocks = badblocks.New(s.durable)
 	s.flushes.begin(&o)
-	s.headroom = headroom.Keep(s.blocks, dir, o.MemTableBytes, o.OnDiskFull, s.flushes.refuse, o.Logger, s.fail)
+	s.headroom = headroom.Keep(s.blocks, headroom.Options{Dir: dir, MemTableBytes: o.MemTableBytes, OnDiskFull: o.OnDiskFull, OnFlushFull: s.flushes.refuse, Logger: o.Logger, Fatal: s.fail})
 	l := logger{log: o.Logger, fatal: s.fail, damaged: s.damagedIn, merges: s.compactions.Begin, merged: s.compactionEnded, flushed: s.flushes.flushed, l0Changed: s.countSublevels, corrupt: s.damagedFile, rewrite: s.blocks.Rewriting}
 	cache := pebble.NewCache(o.CacheBytes)
 	defer cache.Unref()

@@ -49,16 +49,22 @@ func Encrypt(k Keys, call *api.Call, fn arn.ARN, config *function.Config) (undo 
 	return undo, nil
 }
 
-// Change encrypts a function's variables for an update of its configuration from before to
-// after, which has the old key; key is the key in the request, nil for none. put sets the
-// result in the configuration, unless its variables have changed in the meantime. Errors:
-// InvalidParameter.
-func Change(k Keys, call *api.Call, fn arn.ARN, before, after function.Config, replaced bool, key *string) (put func(*function.Config) error, undo func(), err error) {
-	if replaced {
+// Update is an update of a function's configuration.
+type Update struct {
+	Before, After function.Config // both with the key of before
+	Replaced      bool            // After has the request's variables
+	Key           *string         // the request's; nil: it has none
+}
+
+// Change encrypts a function's variables for an update. put sets the result in the configuration,
+// unless its variables have changed in the meantime. Errors: InvalidParameter.
+func Change(k Keys, call *api.Call, fn arn.ARN, u Update) (put func(*function.Config) error, undo func(), err error) {
+	before, after := &u.Before, u.After
+	if u.Replaced {
 		after.Cipher = nil
 	}
-	if key != nil && *key != before.KMSKey {
-		after.KMSKey = *key
+	if u.Key != nil && *u.Key != before.KMSKey {
+		after.KMSKey = *u.Key
 		if after.Cipher != nil {
 			if after.Environment, err = k.Open(as(call), fn, after.Cipher); err != nil {
 				return nil, nil, refused("decrypt", err)

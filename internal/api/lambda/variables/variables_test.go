@@ -76,7 +76,7 @@ func TestChange(t *testing.T) {
 			b := &box{}
 			after := tc.before
 			tc.after(&after)
-			put, undo, err := Change(b, call, fn, tc.before, after, tc.replaced, tc.key)
+			put, undo, err := Change(b, call, fn, Update{Before: tc.before, After: after, Replaced: tc.replaced, Key: tc.key})
 			if err != nil {
 				t.Fatal(err)
 			}

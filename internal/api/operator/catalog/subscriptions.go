@@ -147,64 +147,80 @@ func (c *Catalog) ListSubscriptions(ctx context.Context, _ *rest.Call, in *ListS
 		return nil, err
 	}
 	out := &Subscriptions{Subscriptions: []Subscription{}, Total: now.Subscriptions, AsOf: now.At.UTC()}
-	region, account := c.in(in.Region, in.Account)
-	take := func(sub *topic.Subscription) error {
-		if !c.wanted(sub, in) {
-			return nil
-		}
-		s, _, err := c.Subscription(ctx, sub.ARN)
-		if fault.KindOf(err) == fault.NotFound {
-			return nil // it was deleted in the meantime
-		}
-		if err == nil {
-			out.Subscriptions = append(out.Subscriptions, s)
-		}
-		return err
-	}
+	p := subscriptionPage{Catalog: c, in: in, out: out}
+	p.region, p.account = c.in(in.Region, in.Account)
 	if in.Sort == "owed" || in.State == "failing" {
-		return out, c.byRank(ctx, in, now, from, region, account, out, take)
+		return out, p.byRank(ctx, now, from)
 	}
-	page := func() (subs []topic.Subscription, more bool, err error) {
-		if in.Topic == "" {
-			return c.Engine.ListSubscriptions(ctx, region, account, from, min(1000, 2*in.Limit))
+	return out, p.byName(ctx, from)
+}
+
+// subscriptionPage is a page of subscriptions that is being filled.
+type subscriptionPage struct {
+	*Catalog
+	in              *ListSubscriptions
+	region, account string
+	out             *Subscriptions
+}
+
+func (p *subscriptionPage) full() bool { return len(p.out.Subscriptions) == p.in.Limit }
+
+// take adds a subscription, if the request wants it.
+func (p *subscriptionPage) take(ctx context.Context, sub *topic.Subscription) error {
+	if !p.wanted(sub, p.in) {
+		return nil
+	}
+	s, _, err := p.Subscription(ctx, sub.ARN)
+	if fault.KindOf(err) == fault.NotFound {
+		return nil // it was deleted in the meantime
+	}
+	if err == nil {
+		p.out.Subscriptions = append(p.out.Subscriptions, s)
+	}
+	return err
+}
+
+// byName fills the page with subscriptions that follow from, in the order of their names.
+func (p *subscriptionPage) byName(ctx context.Context, from string) error {
+	next := func() (subs []topic.Subscription, more bool, err error) {
+		if p.in.Topic == "" {
+			return p.Engine.ListSubscriptions(ctx, p.region, p.account, from, min(1000, 2*p.in.Limit))
 		}
-		t, err := ParseTopic(in.Topic)
+		t, err := ParseTopic(p.in.Topic)
 		if err != nil {
 			return nil, false, err
 		}
-		return c.Engine.ListSubscriptionsByTopic(ctx, t, from, min(1000, 2*in.Limit))
+		return p.Engine.ListSubscriptionsByTopic(ctx, t, from, min(1000, 2*p.in.Limit))
 	}
 	for looked := 0; ; {
-		subs, more, err := page()
+		subs, more, err := next()
 		if err != nil {
-			return nil, err
+			return err
 		}
 		for i := range subs {
-			if len(out.Subscriptions) == in.Limit {
-				out.Next = rest.Next(from, true)
-				return out, nil
+			if p.full() {
+				p.out.Next = rest.Next(from, true)
+				return nil
 			}
-			if from = subs[i].ARN.String(); in.Topic != "" {
+			if from = subs[i].ARN.String(); p.in.Topic != "" {
 				from = subs[i].ID()
 			}
-			if err := take(&subs[i]); err != nil {
-				return nil, err
+			if err := p.take(ctx, &subs[i]); err != nil {
+				return err
 			}
 		}
 		if looked += len(subs); !more || looked >= examined || len(subs) == 0 {
-			out.Next = rest.Next(from, more)
-			return out, nil
+			p.out.Next = rest.Next(from, more)
+			return nil
 		}
 	}
 }
 
-// byRank fills a page with subscriptions ordered by backlog, or with the failing ones.
-func (c *Catalog) byRank(
-	ctx context.Context, in *ListSubscriptions, now *live.Snapshot, from, region, account string, out *Subscriptions, take func(sub *topic.Subscription) error,
-) error {
+// byRank fills the page with subscriptions ordered by backlog, or with the failing ones.
+func (p *subscriptionPage) byRank(ctx context.Context, now *live.Snapshot, from string) error {
 	var names []arn.ARN
-	if in.State == "failing" {
-		names = c.Live.Failing(live.MaxHoldings)
+	if p.in.State == "failing" {
+		names = p.Live.Failing(live.MaxHoldings)
 	} else {
 		for _, h := range now.Holdings {
 			names = append(names, h.Name)
@@ -213,22 +229,22 @@ func (c *Catalog) byRank(
 	at, _ := strconv.Atoi(from)
 	at = max(at, 0)
 	for _, name := range names[min(at, len(names)):] {
-		if len(out.Subscriptions) == in.Limit {
-			out.Next = rest.Next(strconv.Itoa(at), true)
+		if p.full() {
+			p.out.Next = rest.Next(strconv.Itoa(at), true)
 			return nil
 		}
 		at++
-		if _, _, ok := name.SplitSubscription(); !ok || name.Region != region || name.Account != account {
+		if _, _, ok := name.SplitSubscription(); !ok || name.Region != p.region || name.Account != p.account {
 			continue
 		}
-		info, err := c.Engine.Backlog(ctx, name)
+		info, err := p.Engine.Backlog(ctx, name)
 		if fault.KindOf(err) == fault.NotFound {
 			continue
 		}
 		if err != nil {
 			return err
 		}
-		if err := take(&info.Subscription); err != nil {
+		if err := p.take(ctx, &info.Subscription); err != nil {
 			return err
 		}
 	}

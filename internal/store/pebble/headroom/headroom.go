@@ -77,20 +77,29 @@ type kept struct {
 	again       chan struct{} // closed to end the pause
 }
 
-// Keep wraps f for a store in dir with memtables of buffer bytes. onDiskFull, which may be nil, is
-// called when the disk is full for a flush or for what is no table, noFlush for a flush alone.
-func Keep(f vfs.FS, dir string, buffer int64, onDiskFull, noFlush func(), log *slog.Logger, fatal func(error)) *FS {
-	r := &FS{FS: f, plain: f, dir: dir, log: log, fatal: fatal}
-	if onDiskFull != nil {
-		r.FS = vfs.OnDiskFull(f, onDiskFull)
+// Options say for which store headroom is kept.
+type Options struct {
+	Dir           string // of the store
+	MemTableBytes int64
+	OnDiskFull    func() // called when the disk is full for a flush or for what is no table; may be nil
+	OnFlushFull   func() // called when it is full for a flush
+	Logger        *slog.Logger
+	Fatal         func(error) // ends the process
+}
+
+// Keep wraps f for a store.
+func Keep(f vfs.FS, o Options) *FS {
+	r := &FS{FS: f, plain: f, dir: o.Dir, log: o.Logger, fatal: o.Fatal}
+	if o.OnDiskFull != nil {
+		r.FS = vfs.OnDiskFull(f, o.OnDiskFull)
 	}
-	size := float64(buffer)
+	size := float64(o.MemTableBytes)
 	k := &r.flushes
 	k.headroom, k.first, k.most, k.again = int64(size*logHeadroom), flushPause, flushPause, make(chan struct{})
 	k.onRefusal = func() {
-		noFlush()
-		if onDiskFull != nil {
-			onDiskFull() // writes will soon wait for a flush that waits
+		o.OnFlushFull()
+		if o.OnDiskFull != nil {
+			o.OnDiskFull() // writes will soon wait for a flush that waits
 		}
 	}
 	// Recovery flushes the logs that it reads, and then removes them; no log is written

@@ -47,44 +47,18 @@ func (a *Applying) subscribe(ctx context.Context, set *Set) error {
 			}
 		}
 		at := slices.IndexFunc(there[topic], func(l listed) bool { return l.protocol == sub.Protocol && l.endpoint == sub.shown() })
-		arn := ""
-		if at >= 0 {
-			arn = there[topic][at].arn
-		}
-		if at >= 0 && sub.shown() != sub.Endpoint && strings.HasPrefix(arn, "arn:") && !a.Dry {
-			// Nobody shows which password that one has: to subscribe the same endpoint again makes
-			// nothing, and says which one it is.
-			found, err := a.To.query(ctx, "sns", "Subscribe", sub.form(topic, false))
-			if err != nil && !isRefusal(err) {
-				return err
-			}
-			if err == nil {
-				if arn = found.text("SubscriptionArn"); !slices.ContainsFunc(there[topic], func(l listed) bool { return l.arn == arn }) {
-					if err := a.change(Change{New: true, What: sub.what()}, nil); err != nil {
-						return err
-					}
-				}
-			}
-		}
 		if at < 0 {
-			is := Change{New: true, What: sub.what()}
-			switch {
-			case topic == "" && (!a.Dry || !set.hasTopic(sub.TopicArn)): // it was not made
-				is.Refused = errNoTopic
-			case strings.Contains(sub.Endpoint, masked):
-				is.Refused = errMasked
-			}
-			err := a.change(is, func() error {
-				if is.Refused != nil {
-					return is.Refused
-				}
-				_, err := a.To.query(ctx, "sns", "Subscribe", sub.form(topic, true))
-				return err
-			})
-			if err != nil {
+			if err := a.makeSubscription(ctx, set, sub, topic); err != nil {
 				return err
 			}
 			continue
+		}
+		arn := there[topic][at].arn
+		if sub.shown() != sub.Endpoint && strings.HasPrefix(arn, "arn:") && !a.Dry {
+			var err error
+			if arn, err = a.subscribeAgain(ctx, sub, topic, there[topic], arn); err != nil {
+				return err
+			}
 		}
 		if !strings.HasPrefix(arn, "arn:") {
 			continue // its endpoint has not confirmed it, and its attributes cannot be read
@@ -94,6 +68,42 @@ func (a *Applying) subscribe(ctx context.Context, set *Set) error {
 		}
 	}
 	return nil
+}
+
+// subscribeAgain finds the subscription that has the password of an endpoint, which nobody shows: to
+// subscribe the same endpoint again makes nothing, and says which one it is. shown is the ARN of
+// one that looks the same, for a server that refuses this.
+func (a *Applying) subscribeAgain(ctx context.Context, sub Subscription, topic string, there []listed, shown string) (arn string, err error) {
+	found, err := a.To.query(ctx, "sns", "Subscribe", sub.form(topic, false))
+	switch {
+	case isRefusal(err):
+		return shown, nil
+	case err != nil:
+		return "", err
+	}
+	arn = found.text("SubscriptionArn")
+	if slices.ContainsFunc(there, func(l listed) bool { return l.arn == arn }) {
+		return arn, nil
+	}
+	return arn, a.change(Change{New: true, What: sub.what()}, nil)
+}
+
+// makeSubscription makes a subscription that is not there.
+func (a *Applying) makeSubscription(ctx context.Context, set *Set, sub Subscription, topic string) error {
+	is := Change{New: true, What: sub.what()}
+	switch {
+	case topic == "" && (!a.Dry || !set.hasTopic(sub.TopicArn)): // it was not made
+		is.Refused = errNoTopic
+	case strings.Contains(sub.Endpoint, masked):
+		is.Refused = errMasked
+	}
+	return a.change(is, func() error {
+		if is.Refused != nil {
+			return is.Refused
+		}
+		_, err := a.To.query(ctx, "sns", "Subscribe", sub.form(topic, true))
+		return err
+	})
 }
 
 // form is what Subscribe takes.

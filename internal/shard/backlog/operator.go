@@ -236,53 +236,19 @@ const operatorStep = 512
 // these were. It makes a commit for each 512 of them; if it fails, or ctx ends, some of them are
 // due and the others unchanged. Errors: NotFound.
 func (b *Backlogs) RetryAllNow(ctx context.Context, sub arn.ARN) (n int, err error) {
-	var began int64
-	var last layout.State // how far it has come
-	for more := true; more && err == nil; {
+	c := retryCursor{more: true}
+	for c.more && err == nil {
 		if err := ctx.Err(); err != nil {
 			return n, err
 		}
-		more = false
 		err = b.withBacklog(sub, func(sh *Shard, _ *topic.Subscription, qs *queues.Queue) error {
-			now, keys := sh.Now(), qs.Machine.Keys()
-			if began == 0 {
-				began, last.Due = now, now+1
-			}
-			span := keys.DueFrom(last.Due, last.Sequence)
-			if ofFIFOTopic(qs.ARN) {
-				span = keys.HeldFrom(last.Lane, last.Sequence)
-			}
-			var found []layout.State
-			var values [][]byte
-			seen := 0
-			err := store.Each(b.Store, span, func(key, value []byte) error {
-				p, err := layout.DecodeState(key, value)
-				if err != nil {
-					return err
-				}
-				if seen++; seen > operatorStep {
-					more = true
-					return store.ErrStop
-				}
-				if p.Due > now && p.Received <= began { // else it was attempted since
-					found = append(found, p)
-					if !ofFIFOTopic(qs.ARN) {
-						values = append(values, bytes.Clone(value))
-					}
-				}
-				p.Sequence++
-				last = p
-				return nil
-			})
+			now := sh.Now()
+			found, err := c.next(b.Store, qs, now)
 			if err != nil {
 				return err
 			}
-			for i, p := range found {
-				c := queue.MakeDueNow{Lane: p.Lane, Sequence: p.Sequence}
-				if len(values) > 0 { // the machine reads the state of a grouped message itself
-					c.State = values[i]
-				}
-				r, err := sh.Do(qs, now, c)
+			for _, cmd := range found {
+				r, err := sh.Do(qs, now, cmd)
 				if err != nil {
 					return err
 				}
@@ -294,6 +260,49 @@ func (b *Backlogs) RetryAllNow(ctx context.Context, sub arn.ARN) (n int, err err
 		})
 	}
 	return n, err
+}
+
+// retryCursor is how far RetryAllNow has come.
+type retryCursor struct {
+	began int64 // when its first step was
+	last  layout.State
+	more  bool // deliveries follow
+}
+
+// next scans a part of a backlog, and returns the commands that make due what waits at now and was
+// not attempted since the first step.
+func (c *retryCursor) next(r store.Reader, qs *queues.Queue, now int64) (found []queue.MakeDueNow, err error) {
+	if c.began == 0 {
+		c.began, c.last.Due = now, now+1
+	}
+	keys, grouped := qs.Machine.Keys(), ofFIFOTopic(qs.ARN)
+	span := keys.DueFrom(c.last.Due, c.last.Sequence)
+	if grouped {
+		span = keys.HeldFrom(c.last.Lane, c.last.Sequence)
+	}
+	c.more = false
+	seen := 0
+	err = store.Each(r, span, func(key, value []byte) error {
+		p, err := layout.DecodeState(key, value)
+		if err != nil {
+			return err
+		}
+		if seen++; seen > operatorStep {
+			c.more = true
+			return store.ErrStop
+		}
+		if p.Due > now && p.Received <= c.began { // else it was attempted since
+			cmd := queue.MakeDueNow{Lane: p.Lane, Sequence: p.Sequence}
+			if !grouped { // the machine reads the state of a grouped message itself
+				cmd.State = bytes.Clone(value)
+			}
+			found = append(found, cmd)
+		}
+		p.Sequence++
+		c.last = p
+		return nil
+	})
+	return found, err
 }
 
 // Waiting is a cursor over the pending deliveries of a subscription that were published before

@@ -8,7 +8,7 @@ type Artifacts struct {
 	HostStyle   bool   `name:"artifacts-s3-host-style" help:"Name buckets in the host of requests to it, and not in the path."`
 }
 
-func (a *Artifacts) check(check func(ok bool, flag, format string, args ...any)) {
+func (a *Artifacts) check(check checkFunc) {
 	if a.Endpoint == "" {
 		check(a.Credentials == "", "artifacts-s3-credentials", "want --artifacts-s3-endpoint too")
 		return

@@ -41,7 +41,7 @@ func ParseS3URL(s string) (bucket, prefix string, err error) {
 	return u.Host, prefix, nil
 }
 
-func (b *Backup) check(check func(ok bool, flag, format string, args ...any), store StoreKind) {
+func (b *Backup) check(check checkFunc, store StoreKind) {
 	if b.To == "" {
 		check(b.Endpoint == "" && b.Credentials == "", "backup-s3", "want s3://BUCKET/PREFIX, too")
 		return

@@ -244,6 +244,9 @@ const (
 	JSONLog LogFormat = "json" // one object a line
 )
 
+// checkFunc notes a problem with a flag unless the setting is ok.
+type checkFunc func(ok bool, flag, format string, args ...any)
+
 // Check validates the settings: it returns all problems, each with the name of the flag.
 func (c *Config) Check() error {
 	var problems []error
@@ -273,21 +276,7 @@ func (c *Config) Check() error {
 	check(c.Data != "" || c.Store == MemoryStore, "data", "want a directory")
 	check(isRegion(c.Region), "region", "want the name of a region, such as us-east-1, have %q%s", c.Region, DidYouMean(strings.ToLower(c.Region), regions))
 	check(arn.IsAccount(c.Account), "account", "want 12 digits, have %q", c.Account)
-	if c.PublicURL != "" {
-		u, err := url.Parse(c.PublicURL)
-		check(err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.RawQuery == "" && u.Fragment == "",
-			"public-url", "want http://… or https://…, and no query, have %q", c.PublicURL)
-	}
-	check(c.QueueURLHost == "" || isHostPattern(c.QueueURLHost) && !strings.HasPrefix(c.QueueURLHost, "*") && net.ParseIP(c.QueueURLHost) == nil,
-		"queue-url-host", "want the name of a host, without scheme and port, have %q", c.QueueURLHost)
-	for _, host := range c.AllowedHosts {
-		check(isHostPattern(host), "allowed-hosts", "want the name of a host, or *.NAME for all names below it, without scheme and port, have %q", host)
-	}
-	for _, origin := range c.CORSOrigins {
-		check(origin != "*" && origin != "null", "cors-origins",
-			"%q would let every web page run code here: name the origins, such as http://localhost:3000", origin)
-		check(origin == "*" || origin == "null" || isOrigin(origin), "cors-origins", "want scheme://host or scheme://host:port and nothing behind it, have %q", origin)
-	}
+	c.checkHosts(check)
 	check(c.Jitter >= 0 && c.Jitter <= 1, "jitter", "want a number from 0 to 1, have %v", c.Jitter)
 	check(c.SQSFIFORate >= 0, "sqs-fifo-rate", "want 0 or more, have %d", c.SQSFIFORate)
 	check(c.DeliveryHistory >= 0, "delivery-history", "want a duration of 0 or more, have %s", c.DeliveryHistory)
@@ -308,6 +297,34 @@ func (c *Config) Check() error {
 	check(c.AuditLogGroup == "" || arn.ValidLogGroupName(c.AuditLogGroup), "audit-log-group", "want the name of a log group, of up to 512 letters, digits and . - _ / #, have %q", c.AuditLogGroup)
 	check(c.AuditKeep >= 0, "audit-keep", "want 0 or more, have %d", c.AuditKeep)
 	check(c.LogsMaxBytes >= 0, "logs-max-bytes", "want 0 or more, have %d", c.LogsMaxBytes)
+	c.checkConnections(check)
+	c.checkFunctions(check)
+	check(c.EndpointConcurrency >= 1, "endpoint-concurrency", "want 1 or more, have %d", c.EndpointConcurrency)
+	check(c.DeliveryConcurrency >= 1, "delivery-concurrency", "want 1 or more, have %d", c.DeliveryConcurrency)
+	return errors.Join(problems...)
+}
+
+// checkHosts checks the names of hosts, and the origins of web pages.
+func (c *Config) checkHosts(check checkFunc) {
+	if c.PublicURL != "" {
+		u, err := url.Parse(c.PublicURL)
+		check(err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.RawQuery == "" && u.Fragment == "",
+			"public-url", "want http://… or https://…, and no query, have %q", c.PublicURL)
+	}
+	check(c.QueueURLHost == "" || isHostPattern(c.QueueURLHost) && !strings.HasPrefix(c.QueueURLHost, "*") && net.ParseIP(c.QueueURLHost) == nil,
+		"queue-url-host", "want the name of a host, without scheme and port, have %q", c.QueueURLHost)
+	for _, host := range c.AllowedHosts {
+		check(isHostPattern(host), "allowed-hosts", "want the name of a host, or *.NAME for all names below it, without scheme and port, have %q", host)
+	}
+	for _, origin := range c.CORSOrigins {
+		check(origin != "*" && origin != "null", "cors-origins",
+			"%q would let every web page run code here: name the origins, such as http://localhost:3000", origin)
+		check(origin == "*" || origin == "null" || isOrigin(origin), "cors-origins", "want scheme://host or scheme://host:port and nothing behind it, have %q", origin)
+	}
+}
+
+// checkConnections checks the bounds of clients' connections and requests.
+func (c *Config) checkConnections(check checkFunc) {
 	check(c.MaxConnections >= 0, "max-connections", "want 0 or more, have %d", c.MaxConnections)
 	check(c.MaxConnectionsPerAddress >= 0, "max-connections-per-address", "want 0 or more, have %d", c.MaxConnectionsPerAddress)
 	check(c.MaxStreams >= 0, "max-streams", "want 1 or more, have %d", c.MaxStreams)
@@ -319,6 +336,10 @@ func (c *Config) Check() error {
 		_, err := Network(p)
 		check(err == nil, "trusted-proxies", "want addresses such as 10.0.0.1, or networks such as 10.0.0.0/8, have %q", p)
 	}
+}
+
+// checkFunctions checks the settings of Lambda's functions.
+func (c *Config) checkFunctions(check checkFunc) {
 	check(c.LambdaConcurrency == 0 || c.LambdaConcurrency >= 100, "lambda-concurrency", "want 100 or more, have %d", c.LambdaConcurrency)
 	check(c.LambdaCodeStorage >= 0, "lambda-code-storage", "want 0 or more, have %d", c.LambdaCodeStorage)
 	check(c.LambdaIdle >= 0, "lambda-idle", "want a duration above 0s, have %s", c.LambdaIdle)
@@ -334,9 +355,6 @@ func (c *Config) Check() error {
 	}
 	check(c.FunctionConnections >= 0, "function-connections", "want 1 or more, have %d", c.FunctionConnections)
 	check(c.FunctionStorage >= 0, "function-storage", "want 0 or more, have %d", c.FunctionStorage)
-	check(c.EndpointConcurrency >= 1, "endpoint-concurrency", "want 1 or more, have %d", c.EndpointConcurrency)
-	check(c.DeliveryConcurrency >= 1, "delivery-concurrency", "want 1 or more, have %d", c.DeliveryConcurrency)
-	return errors.Join(problems...)
 }
 
 // sorted is a map in the order of its keys, so that problems are always reported in the same order.

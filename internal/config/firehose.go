@@ -20,7 +20,7 @@ func ParseS3Endpoint(s string) (*url.URL, error) {
 	return u, nil
 }
 
-func (c *Config) checkFirehose(check func(ok bool, flag, format string, args ...any)) {
+func (c *Config) checkFirehose(check checkFunc) {
 	if c.FirehoseS3Endpoint != "" {
 		_, err := ParseS3Endpoint(c.FirehoseS3Endpoint)
 		check(err == nil, "firehose-s3-endpoint", "%v", err)

@@ -17,7 +17,7 @@ type Accounts struct {
 	MaxStorage  int64 `name:"account-max-storage" default:"0" type:"bytes" placeholder:"BYTES" help:"What the messages of an account may take, in its queues and waiting for its subscriptions and functions; beyond it sends and publishes are refused as AWS throttles. 0 is any amount (${default})."`
 }
 
-func (a *Accounts) check(check func(ok bool, flag, format string, args ...any)) {
+func (a *Accounts) check(check checkFunc) {
 	for flag, n := range sorted(map[string]int64{
 		"account-max-requests": int64(a.MaxRequests), "account-max-bytes-per-second": a.MaxBytes,
 		"account-max-queues": int64(a.MaxQueues), "account-max-topics": int64(a.MaxTopics), "account-max-storage": a.MaxStorage,

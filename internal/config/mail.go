@@ -38,7 +38,7 @@ func ParseMailRelay(s string) (m MailServer, err error) {
 	return m, nil
 }
 
-func (c *Config) checkMail(check func(ok bool, flag, format string, args ...any)) {
+func (c *Config) checkMail(check checkFunc) {
 	relay, err := ParseMailRelay(c.MailRelay)
 	check(c.MailRelay == "" || err == nil, "mail-relay", "%v", err)
 	check(c.MailRelay == "" || err != nil || (relay.User == "") == (c.MailPasswordFile == ""), "mail-password-file", "a user in --mail-relay and this go together")

@@ -34,7 +34,7 @@ func ParseOIDCRole(text string) (r OIDCRole, err error) {
 	return OIDCRole{Claim: claim, Value: rest[:at], Role: rest[at+1:]}, nil
 }
 
-func (o *OIDC) check(check func(ok bool, flag, format string, args ...any), enforced bool) {
+func (o *OIDC) check(check checkFunc, enforced bool) {
 	if o.Issuer == "" {
 		check(o.Client == "" && o.SecretFile == "" && len(o.Roles) == 0, "console-oidc-issuer", "the other settings of --console-oidc-… need it")
 		return

@@ -2,7 +2,7 @@ package config
 
 import "net/url"
 
-func (c *Config) checkPush(check func(ok bool, flag, format string, args ...any)) {
+func (c *Config) checkPush(check checkFunc) {
 	for flag, gateway := range sorted(map[string]string{
 		"push-apns-url": c.PushAPNsURL, "push-apns-sandbox-url": c.PushAPNsSandboxURL, "push-fcm-url": c.PushFCMURL,
 	}) {

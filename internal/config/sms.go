@@ -54,7 +54,7 @@ func ParseSMSC(s string) (m SMSCServer, err error) {
 	return m, nil
 }
 
-func (s *SMS) check(check func(ok bool, flag, format string, args ...any)) {
+func (s *SMS) check(check checkFunc) {
 	_, err := ParseSMSC(s.SMSC)
 	check(s.SMSC == "" || err == nil, "sms-smsc", "%v", err)
 	check(s.SMSC == "" || s.HTTP == "", "sms-http", "this and --sms-smsc exclude each other")

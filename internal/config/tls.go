@@ -11,7 +11,7 @@ import (
 func (c *Config) TLS() bool { return c.TLSCert != "" || len(c.ACMEDomains) > 0 }
 
 // checkTLS refuses inconsistent settings of TLS.
-func (c *Config) checkTLS(check func(ok bool, flag, format string, args ...any)) {
+func (c *Config) checkTLS(check checkFunc) {
 	check(c.TLSKey != "" || c.TLSCert == "", "tls-key", "want the file of the key of --tls-cert")
 	check(c.TLSCert != "" || c.TLSKey == "", "tls-cert", "want the file of the certificate of --tls-key")
 	check(c.TLSCert == "" || len(c.ACMEDomains) == 0, "acme-domains", "want either this or --tls-cert")

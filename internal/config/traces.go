@@ -62,7 +62,7 @@ func isToken(s string) bool {
 	})
 }
 
-func (c *Config) checkTraces(check func(ok bool, flag, format string, args ...any)) {
+func (c *Config) checkTraces(check checkFunc) {
 	_, err := c.Traces.TracesURL()
 	check(err == nil, "trace-endpoint", "%v", err)
 	check(c.Traces.Ratio >= 0 && c.Traces.Ratio <= 1, "trace-ratio", "want 0 to 1, have %v", c.Traces.Ratio)

@@ -63,11 +63,28 @@ func (d *Development) Reset(ctx context.Context, _ *rest.Call, in *Reset) (*Rese
 	if err := d.resetSources(ctx, region, account, &out.Sources); err != nil {
 		return nil, err
 	}
-	for _, step := range []struct {
-		list  func() ([]arn.ARN, error)
-		end   func(a arn.ARN) error
-		count *int
-	}{
+	for _, of := range d.deletions(ctx, region, account, out) {
+		if err := each(ctx, of.list, of.end, of.count); err != nil {
+			return nil, err
+		}
+	}
+	if err := d.Engine.ForgetVersions(ctx, account, region); err != nil {
+		return nil, err
+	}
+	out.Alarms, err = d.resetAlarms(region, account)
+	return out, err
+}
+
+// deletion is how the resources of one kind are listed, deleted and counted.
+type deletion struct {
+	list  func() ([]arn.ARN, error)
+	end   func(a arn.ARN) error
+	count *int
+}
+
+// deletions are those of the kinds of resource that have an ARN, in the order in which they are made.
+func (d *Development) deletions(ctx context.Context, region, account string, out *ResetCounts) []deletion {
+	return []deletion{
 		{func() ([]arn.ARN, error) { return d.mappings(ctx, region, account) }, func(a arn.ARN) error {
 			_, err := d.Engine.DeleteMapping(ctx, a)
 			return err
@@ -110,23 +127,19 @@ func (d *Development) Reset(ctx context.Context, _ *rest.Call, in *Reset) (*Rese
 			}
 			return d.Logs.DeleteGroup(a)
 		}, &out.LogGroups},
-	} {
-		if err := each(ctx, step.list, step.end, step.count); err != nil {
-			return nil, err
-		}
 	}
-	if err := d.Engine.ForgetVersions(ctx, account, region); err != nil {
-		return nil, err
-	}
+}
+
+// resetAlarms deletes the alarms of an account in a region, and counts them.
+func (d *Development) resetAlarms(region, account string) (n int, err error) {
 	var ids []alarms.ID
 	for _, a := range d.Alarms.List(metrics.Scope{Account: account, Region: region}, func(*alarm.Alarm) bool { return true }) {
 		ids = append(ids, alarms.ID{Account: account, Region: region, Name: a.Name})
 	}
-	out.Alarms = len(ids)
 	if len(ids) == 0 {
-		return out, nil
+		return 0, nil
 	}
-	return out, d.Alarms.Delete(ids)
+	return len(ids), d.Alarms.Delete(ids)
 }
 
 // resetSources deletes the sources that post to resources of an account in a region.

@@ -22,7 +22,7 @@ func TestDraftsAreNotCompiledAgain(t *testing.T) {
 	set := func(attribute, value string, draft *filter.Draft) func() {
 		return func() {
 			w.batch.Reset()
-			if err := w.SetSubscriptionAttribute(w.now, 0, sub.ARN, attribute, value, draft, &w.batch); err != nil {
+			if err := w.SetSubscriptionAttribute(w.now, SetSubscriptionAttribute{Subscription: sub.ARN, Name: attribute, Value: value, Draft: draft}, &w.batch); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -57,9 +57,9 @@ func TestFilteredOutCounts(t *testing.T) {
 			}
 			switch rapid.IntRange(0, 4).Draw(rt, "then") {
 			case 0:
-				check(s.SetSubscriptionAttribute(time.UnixMilli(0), 1, done.Subscription.ARN, "FilterPolicy", rapid.SampledFrom(policies).Draw(rt, "another"), nil, &b))
+				check(s.SetSubscriptionAttribute(time.UnixMilli(0), SetSubscriptionAttribute{Subscription: done.Subscription.ARN, Name: "FilterPolicy", Value: rapid.SampledFrom(policies).Draw(rt, "another"), Next: 1}, &b))
 			case 1:
-				check(s.SetSubscriptionAttribute(time.UnixMilli(0), 1, done.Subscription.ARN, "FilterPolicyScope", "MessageBody", nil, &b))
+				check(s.SetSubscriptionAttribute(time.UnixMilli(0), SetSubscriptionAttribute{Subscription: done.Subscription.ARN, Name: "FilterPolicyScope", Value: "MessageBody", Next: 1}, &b))
 			case 2:
 				_, err := s.Unsubscribe(time.UnixMilli(0), Unsubscribe{Subscription: done.Subscription.ARN, Authenticated: true}, &b)
 				check(err)

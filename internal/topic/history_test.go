@@ -100,7 +100,7 @@ func TestHistoriesReplay(t *testing.T) {
 			},
 			"set subscription": func(t *rapid.T) {
 				name, value := attribute(t, subscriptionValues)
-				w.checked(t, w.SetSubscriptionAttribute(w.now, 1, anySub(t), name, value, nil, &w.batch))
+				w.checked(t, w.SetSubscriptionAttribute(w.now, SetSubscriptionAttribute{Subscription: anySub(t), Name: name, Value: value, Next: 1}, &w.batch))
 			},
 			"unsubscribe": func(t *rapid.T) {
 				_, err := w.unsubscribe(anySub(t), rapid.Bool().Draw(t, "signed"), "")

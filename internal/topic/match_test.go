@@ -104,7 +104,7 @@ func BenchmarkSetFilterPolicy(b *testing.B) {
 	i := 0
 	for b.Loop() {
 		i++
-		if err := w.SetSubscriptionAttribute(w.now, 1, sub, "FilterPolicy", fmt.Sprintf(`{"type":["order"],"tags":["group-%d"]}`, i%1000), nil, &w.batch); err != nil {
+		if err := w.SetSubscriptionAttribute(w.now, SetSubscriptionAttribute{Subscription: sub, Name: "FilterPolicy", Value: fmt.Sprintf(`{"type":["order"],"tags":["group-%d"]}`, i%1000), Next: 1}, &w.batch); err != nil {
 			b.Fatal(err)
 		}
 		w.batch.Reset()

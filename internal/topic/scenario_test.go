@@ -170,7 +170,7 @@ func (w *world) run(d *datadriven.TestData, named map[string]arn.ARN) (string, e
 
 	case "set-sub":
 		for _, name := range slices.Sorted(maps.Keys(input)) {
-			if err := w.SetSubscriptionAttribute(w.now, 1, sub, name, input[name], nil, &w.batch); err != nil {
+			if err := w.SetSubscriptionAttribute(w.now, SetSubscriptionAttribute{Subscription: sub, Name: name, Value: input[name], Next: 1}, &w.batch); err != nil {
 				return "", err
 			}
 		}

@@ -485,7 +485,7 @@ func TestMatchForgetsOldPolicies(t *testing.T) {
 	sub := mustSubscribe(t, w, Subscribe{Topic: topic, Protocol: "sqs", Endpoint: queue(1), Attributes: map[string]string{"FilterPolicy": `{"a":["x"]}`}})
 	m := filter.NewMessage([]filter.Attribute{{Name: "a", Type: "String", Value: "x"}, {Name: "b", Type: "String", Value: "x"}}, nil)
 	for _, policy := range []string{`{"b":["y"]}`, "", `{"b":["x"]}`} {
-		if err := w.SetSubscriptionAttribute(w.now, 1, sub.ARN, "FilterPolicy", policy, nil, &w.batch); err != nil {
+		if err := w.SetSubscriptionAttribute(w.now, SetSubscriptionAttribute{Subscription: sub.ARN, Name: "FilterPolicy", Value: policy, Next: 1}, &w.batch); err != nil {
 			t.Fatal(err)
 		}
 		want := policy != `{"b":["y"]}`

@@ -92,20 +92,29 @@ func (sub *Subscription) with(attributes map[string]string, draft *filter.Draft)
 	return next, nil
 }
 
-// SetSubscriptionAttribute changes one attribute; the empty string restores its default. A
-// changed policy is effective from the next publish and the next attempt on, a replay policy
-// begins a replay. order is the sequence of the topic's next message, for FIFO topics. draft
-// may be the result of Draft for the value. It fails with NotFound, InvalidParameter,
-// FilterPolicyLimitExceeded or ReplayLimitExceeded.
-func (s *State) SetSubscriptionAttribute(now time.Time, order uint64, name arn.ARN, attribute, value string, draft *filter.Draft, b *mutation.Batch) error {
-	sub, err := s.subscription(name)
+// SetSubscriptionAttribute changes one attribute of a subscription.
+type SetSubscriptionAttribute struct {
+	Subscription arn.ARN
+	Name         string
+	Value        string        // empty: the default
+	Draft        *filter.Draft // result of Draft for the attribute; may be nil
+
+	// Next is the sequence of the topic's next message, for FIFO topics.
+	Next uint64
+}
+
+// SetSubscriptionAttribute changes an attribute. A changed policy is effective from the next
+// publish and the next attempt on, a replay policy begins a replay. It fails with NotFound,
+// InvalidParameter, FilterPolicyLimitExceeded or ReplayLimitExceeded.
+func (s *State) SetSubscriptionAttribute(now time.Time, cmd SetSubscriptionAttribute, b *mutation.Batch) error {
+	sub, err := s.subscription(cmd.Subscription)
 	if err != nil {
 		return err
 	}
-	if !settable(attribute) {
+	if !settable(cmd.Name) {
 		return ErrAttributeName
 	}
-	next, err := sub.apply(map[string]string{attribute: value}, draft)
+	next, err := sub.apply(map[string]string{cmd.Name: cmd.Value}, cmd.Draft)
 	if err != nil {
 		return InAttribute(err)
 	}
@@ -114,7 +123,7 @@ func (s *State) SetSubscriptionAttribute(now time.Time, order uint64, name arn.A
 			return err
 		}
 	}
-	if attribute == settings.Replay {
+	if cmd.Name == settings.Replay {
 		if err := s.admitReplay(now, sub, next); err != nil {
 			return InAttribute(err)
 		}
@@ -129,8 +138,8 @@ func (s *State) SetSubscriptionAttribute(now time.Time, order uint64, name arn.A
 		sub.topic.index.Add(sub, sub.Filter)
 	}
 	sub.topic.count(sub, +1)
-	if attribute == settings.Replay {
-		sub.beginReplay(order)
+	if cmd.Name == settings.Replay {
+		sub.beginReplay(cmd.Next)
 	}
 	s.putSubscription(b, sub)
 	return nil

@@ -358,10 +358,11 @@ func (e *Topics) SubscriptionAttributes(ctx context.Context, sub arn.ARN) (attri
 // SetSubscriptionAttribute changes an attribute of a subscription. Errors:
 // NotFound, InvalidParameter.
 func (e *Topics) SetSubscriptionAttribute(ctx context.Context, sub arn.ARN, name, value string) error {
-	draft := topic.Draft(map[string]string{name: value})
+	cmd := topic.SetSubscriptionAttribute{Subscription: sub, Name: name, Value: value, Draft: topic.Draft(map[string]string{name: value})}
 	return e.withSubscription(ctx, sub, func(sh *Shard) error {
 		t, _, _ := sub.SplitSubscription()
-		err := sh.Topics.SetSubscriptionAttribute(clock.Time(sh.Now()), sh.order(t), sub, name, value, draft, &sh.Batch)
+		cmd.Next = sh.order(t)
+		err := sh.Topics.SetSubscriptionAttribute(clock.Time(sh.Now()), cmd, &sh.Batch)
 		if found, ok := sh.Topics.Subscription(sub); err == nil && ok && name == "ReplayPolicy" {
 			sh.replayChanged(found)
 		}

@@ -26,6 +26,7 @@ import (
 	lambdatypes "github.com/aws/aws-sdk-go-v2/service/lambda/types"
 	"github.com/aws/aws-sdk-go-v2/service/sns"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 
 	"godwit.dev/godwit/internal/config"
@@ -317,6 +318,10 @@ func (e *everything) leave() {
 		e.handles[left] = append(e.handles[left], *got[0].ReceiptHandle)
 	}
 	must(q.ChangeMessageVisibility(t.Context(), &sqs.ChangeMessageVisibilityInput{QueueUrl: &left, ReceiptHandle: &e.handles[left][1], VisibilityTimeout: 0}))(t)
+	must(q.SendMessageBatch(t.Context(), &sqs.SendMessageBatchInput{QueueUrl: &left, Entries: []sqstypes.SendMessageBatchRequestEntry{
+		{Id: aws.String("a"), MessageBody: aws.String("a"), MessageGroupId: aws.String("2"), MessageDeduplicationId: aws.String("a")},
+		{Id: aws.String("b"), MessageBody: aws.String("b"), MessageGroupId: aws.String("2"), MessageDeduplicationId: aws.String("b")},
+	}}))(t)
 	must(n.Publish(t.Context(), &sns.PublishInput{
 		TopicArn: &e.fifoTopic, Message: aws.String("left"), MessageGroupId: aws.String("g"), MessageDeduplicationId: aws.String("left"),
 	}))(t)

@@ -3,11 +3,11 @@ package sqs
 import (
 	"context"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard"
 )
 
@@ -65,21 +65,13 @@ func checkTags(name string, tags map[string]string) error {
 		if utf8.RuneCountInString(v) > maxTagValue {
 			return fault.Newf(fault.InvalidParameter, "Tag values must be between 0 and %d characters in length.", maxTagValue)
 		}
-		if !validTag(k) || !validTag(v) {
+		if !message.ValidText(k) || !message.ValidText(v) { // as XML could not answer them
 			return fault.New(fault.InvalidParameter, "Tag keys and values can only include letters, digits, whitespace and the characters _ . : / = + - @")
 		}
 	}
 	return nil
 }
 
-// Source of what tags may be: the SQS developer guide, "Quotas related to queues".
-
-// reserved reports that a key or value of a tag is AWS's own.
+// reserved reports that a key or value of a tag is AWS's own. Source: the SQS developer guide,
+// "Quotas related to queues".
 func reserved(tag string) bool { return len(tag) >= 4 && strings.EqualFold(tag[:4], "aws:") }
-
-// validTag reports whether a key or value has only the characters that tags may have.
-func validTag(text string) bool {
-	return !strings.ContainsFunc(text, func(c rune) bool {
-		return !unicode.In(c, unicode.L, unicode.N, unicode.Z) && !strings.ContainsRune("\t\r\n_.:/=+-@", c)
-	})
-}

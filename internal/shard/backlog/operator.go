@@ -241,6 +241,7 @@ func (b *Backlogs) RetryAllNow(ctx context.Context, sub arn.ARN) (n int, err err
 		if err := ctx.Err(); err != nil {
 			return n, err
 		}
+		c.more = false // where there is no backlog, too
 		err = b.withBacklog(sub, func(sh *Shard, _ *topic.Subscription, qs *queues.Queue) error {
 			now := sh.Now()
 			found, err := c.next(b.Store, qs, now)
@@ -280,7 +281,6 @@ func (c *retryCursor) next(r store.Reader, qs *queues.Queue, now int64) (found [
 	if grouped {
 		span = keys.HeldFrom(c.last.Lane, c.last.Sequence)
 	}
-	c.more = false
 	seen := 0
 	err = store.Each(r, span, func(key, value []byte) error {
 		p, err := layout.DecodeState(key, value)

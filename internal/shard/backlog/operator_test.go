@@ -262,6 +262,16 @@ func TestRetryNow(t *testing.T) {
 	}
 }
 
+// A subscription to which nothing was published has no backlog, and nothing to be retried.
+func TestRetryAllOfNothing(t *testing.T) {
+	w := newOperatorWorld(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if n, err := w.RetryAllNow(ctx, w.sub); n != 0 || err != nil {
+		t.Errorf("retried %d, %v", n, err)
+	}
+}
+
 // TestRetryAllTakesSteps: more than fit into one commit, and more than memory
 // holds, in order.
 func TestRetryAllTakesSteps(t *testing.T) {

@@ -73,18 +73,21 @@ func (c *counted) Iter(lower, upper []byte) (store.Iterator, error) {
 
 // Keys next to each other are found by one iterator, those of many ranges by none.
 func TestGetEachOfRanges(t *testing.T) {
-	for text, iterators := range map[string]int{
-		"a-00000001":                                  0,
-		"a-00000001 a-00000002":                       1,
-		"a-00000001 b-00000001":                       0,
-		"a-00000001 a-00000009 b-00000001 b-00000002": 1,
-		"a-00000001 b-00000001 c-00000001 c-00000002": 0,
-		"a-1 a-11111111 a-111111111 a-111111111111":   0,
+	for _, c := range []struct {
+		keys      string
+		iterators int
+	}{
+		{"a-00000001", 0},
+		{"a-00000001 a-00000002", 1},
+		{"a-00000001 b-00000001", 0},
+		{"a-00000001 a-00000009 b-00000001 b-00000002", 1},
+		{"a-00000001 b-00000001 c-00000001 c-00000002", 0},
+		{"a-1 a-11111111 a-111111111 a-111111111111", 0},
 	} {
 		s := &counted{Store: memory.New()}
 		var b mutation.Batch
 		var keys [][]byte
-		for key := range strings.FieldsSeq(text) {
+		for key := range strings.FieldsSeq(c.keys) {
 			keys = append(keys, []byte(key))
 			b.Set([]byte(key), []byte(key))
 		}
@@ -95,11 +98,11 @@ func TestGetEachOfRanges(t *testing.T) {
 		if err := store.GetEach(s, keys, func(i int, value []byte) error {
 			n++
 			if string(value) != string(keys[i]) {
-				t.Errorf("%s: %q is found for %q", text, value, keys[i])
+				t.Errorf("%s: %q is found for %q", c.keys, value, keys[i])
 			}
 			return nil
-		}); err != nil || n != len(keys) || s.iterators != iterators {
-			t.Errorf("%s: %v, %d keys, %d iterators", text, err, n, s.iterators)
+		}); err != nil || n != len(keys) || s.iterators != c.iterators {
+			t.Errorf("%s: %v, %d keys, %d iterators", c.keys, err, n, s.iterators)
 		}
 	}
 }

@@ -63,15 +63,14 @@ type Owner struct {
 	cell    uint16
 	epoch   uint64
 
-	mu       sync.Mutex // taken behind the replica's
-	number   uint64     // of the latest record that was written
-	accepted uint64     // of the latest that has come back
-	queue    []sending  // in flight: written and not come back, in order
-	sent     int        // how many of queue were appended to the log
-	busy     bool       // a goroutine is appending queue to the log
-	watching bool       // the timer for the oldest of queue is set
-	failed   error
-	down     atomic.Pointer[error] // failed, to be read without mu
+	mu       sync.Mutex            // taken behind the replica's
+	number   uint64                // of the latest record that was written
+	accepted uint64                // of the latest that has come back
+	queue    []sending             // in flight: written and not come back, in order
+	sent     int                   // how many of queue were appended to the log
+	busy     bool                  // a goroutine is appending queue to the log
+	watching bool                  // the timer for the oldest of queue is set
+	failed   atomic.Pointer[error] // why it has stepped down; set under mu
 	closed   bool
 	waiters  map[chan struct{}]uint64 // closed once a number is accepted
 	confirm  *round                   // that callers may join; nil: none
@@ -120,7 +119,7 @@ func (o *Owner) Epoch() uint64 { return o.epoch }
 // Failed is why the owner has stepped down; nil: it has not. It waits for nobody who writes: that may
 // take as long as the disk is full.
 func (o *Owner) Failed() error {
-	if failed := o.down.Load(); failed != nil {
+	if failed := o.failed.Load(); failed != nil {
 		return *failed
 	}
 	return nil
@@ -146,7 +145,7 @@ func (o *Owner) Apply(sync store.SyncMode, batches ...*mutation.Batch) error {
 func (o *Owner) write(batches []*mutation.Batch) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.failed != nil {
+	if o.Failed() != nil {
 		return o.forget(batches)
 	}
 	// What was read to decide on this may have been read past damage.
@@ -177,7 +176,7 @@ func (o *Owner) forget(batches []*mutation.Batch) error {
 	if o.options.Detach {
 		return o.Write(o.number, batches...)
 	}
-	return o.failed
+	return o.Failed()
 }
 
 // enqueue gives records to the log, in order; o.mu is held, and is open in between.
@@ -196,7 +195,7 @@ func (o *Owner) send() {
 		return // who is at it goes on
 	}
 	o.busy = true
-	for o.failed == nil && o.sent < len(o.queue) && o.sent < o.options.Window {
+	for o.Failed() == nil && o.sent < len(o.queue) && o.sent < o.options.Window {
 		s := &o.queue[o.sent]
 		if s.since.IsZero() { // else it was refused before
 			s.since = o.options.Clock.Now()
@@ -219,7 +218,7 @@ func (o *Owner) answered(number uint64, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	last := o.sent - 1
-	if o.failed != nil || last < 0 || last >= len(o.queue) || number < o.queue[0].number {
+	if o.Failed() != nil || last < 0 || last >= len(o.queue) || number < o.queue[0].number {
 		return
 	}
 	if o.queue[last].number != number {
@@ -239,7 +238,7 @@ func (o *Owner) answered(number uint64, err error) {
 // watch sets the timer after which the owner steps down if the oldest record in flight has not
 // come back; o.mu is held.
 func (o *Owner) watch() {
-	if o.watching || o.failed != nil || len(o.queue) == 0 {
+	if o.watching || o.Failed() != nil || len(o.queue) == 0 {
 		return
 	}
 	o.watching = true
@@ -251,7 +250,7 @@ func (o *Owner) watch() {
 		o.mu.Lock()
 		defer o.mu.Unlock()
 		o.watching = false
-		if o.failed != nil || len(o.queue) == 0 {
+		if o.Failed() != nil || len(o.queue) == 0 {
 			return
 		}
 		if since := o.queue[0].since; !since.IsZero() && o.options.Clock.Now().Sub(since) >= o.options.RoundTrip {
@@ -293,12 +292,11 @@ func (o *Owner) fail(err error) {
 }
 
 func (o *Owner) failLocked(err error) {
-	if o.failed != nil {
+	if o.Failed() != nil {
 		return
 	}
-	o.failed = fmt.Errorf("cell %d, epoch %d: %w", o.cell, o.epoch, err)
-	failed := o.failed
-	o.down.Store(&failed)
+	failed := fmt.Errorf("cell %d, epoch %d: %w", o.cell, o.epoch, err)
+	o.failed.Store(&failed)
 	if o.options.Detach {
 		o.Freeze()
 	}
@@ -307,7 +305,7 @@ func (o *Owner) failLocked(err error) {
 	}
 	clear(o.waiters)
 	if o.options.Failed != nil {
-		go o.options.Failed(o.failed)
+		go o.options.Failed(failed)
 	}
 }
 
@@ -333,7 +331,7 @@ func (o *Owner) Sync() error {
 // await returns once a record is accepted.
 func (o *Owner) await(ctx context.Context, number uint64) error {
 	o.mu.Lock()
-	if o.failed != nil || o.accepted >= number {
+	if o.Failed() != nil || o.accepted >= number {
 		defer o.mu.Unlock()
 		return o.outcome(number)
 	}
@@ -358,7 +356,7 @@ func (o *Owner) outcome(number uint64) error {
 	if o.accepted >= number {
 		return nil
 	}
-	return o.failed
+	return o.Failed()
 }
 
 // round is one confirmation record, which several callers of Confirm share, as with the
@@ -373,9 +371,9 @@ type round struct {
 // a record. Errors: why the owner has stepped down; the context's.
 func (o *Owner) Confirm(ctx context.Context) error {
 	o.mu.Lock()
-	if o.failed != nil {
+	if o.Failed() != nil {
 		defer o.mu.Unlock()
-		return o.failed
+		return o.Failed()
 	}
 	r := o.confirm
 	if r == nil {
@@ -405,7 +403,7 @@ func (o *Owner) ask() {
 		if err := o.replica.Damage(); err != nil {
 			o.failLocked(err) // as is what was read to be answered
 		}
-		if o.failed == nil {
+		if o.Failed() == nil {
 			rec := record.Record{Kind: record.Confirm, Cell: o.cell, Epoch: o.epoch, Number: o.number + 1}
 			number := rec.Number
 			o.enqueue(rec.AppendTo(nil))
@@ -414,7 +412,7 @@ func (o *Owner) ask() {
 			o.mu.Lock()
 			r.err = err
 		} else {
-			r.err = o.failed
+			r.err = o.Failed()
 		}
 		close(r.done)
 	}

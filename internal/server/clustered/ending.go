@@ -10,22 +10,22 @@ import (
 
 // endsAfter runs a node until it has stopped, or exitTime after ctx has ended.
 func endsAfter(ctx context.Context, log *slog.Logger, run func() error) error {
-	stopped := make(chan error, 1)
-	go func() { stopped <- run() }()
+	var err error
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		err = run()
+	}()
 	select {
-	case err := <-stopped:
+	case <-stopped:
 		return err
 	case <-ctx.Done():
 	}
-	late, stop := clock.After(clock.System, exitTime)
-	defer stop()
-	select {
-	case err := <-stopped:
-		return err
-	case <-late: // such as a write that waits for space on a full disk, and what waits for it
+	if !endsWithin(exitTime, stopped) { // such as a write that waits for space on a full disk
 		log.Warn("the node ends before it has stopped", "after", exitTime)
 		return nil
 	}
+	return err
 }
 
 // endsWithin waits for something to be done, at most for a time.

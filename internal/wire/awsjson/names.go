@@ -97,12 +97,13 @@ func (w *walk) object(t *shape.Type) bool {
 		}
 		from := w.at + 1
 		w.at = from + skipText(w.body[from:])
+		to := w.at - 1 // the closing quote
 		if !w.take(':') {
 			return false
 		}
 		of := t.Elem
 		if t.Kind == shape.Struct {
-			of = w.member(t, from)
+			of = w.member(t, from, to)
 		}
 		if of == nil && !w.skip() || of != nil && !w.value(of) {
 			return false
@@ -113,10 +114,9 @@ func (w *walk) object(t *shape.Type) bool {
 	}
 }
 
-// member is the type of the member whose name begins at from. If there is none of that name it is
-// nil, and the name is made blank.
-func (w *walk) member(t *shape.Type, from int) *shape.Type {
-	to := from + skipText(w.body[from:]) - 1
+// member is the type of the member whose name is between from and to. If there is none of that name
+// it is nil, and the name is made blank.
+func (w *walk) member(t *shape.Type, from, to int) *shape.Type {
 	name := w.body[from:to]
 	if bytes.IndexByte(name, '\\') >= 0 {
 		var plain string

@@ -6,7 +6,6 @@ import (
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/api/sns/arns"
 	"godwit.dev/godwit/internal/arn"
-	"godwit.dev/godwit/internal/fault"
 )
 
 // validTopicName reports whether a topic's name is 1 to 256 letters, digits, hyphens and
@@ -28,7 +27,7 @@ func validTopicName(name string) bool {
 // invalid returns the error InvalidParameter, with a message that begins "Invalid
 // parameter:".
 func invalid(format string, args ...any) error {
-	return fault.Newf(fault.InvalidParameter, "Invalid parameter: "+format, args...)
+	return arns.Invalid(format, args...)
 }
 
 // parseTopic parses the ARN of a topic of the caller's account. It fails with

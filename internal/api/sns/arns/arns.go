@@ -13,17 +13,18 @@ func Parse(call *api.Call, member, value string) (arn.ARN, error) {
 	a, err := arn.Parse(value)
 	if err != nil {
 		if n := arn.Elements(value); n < 6 {
-			return arn.ARN{}, invalid("%s Reason: An ARN must have at least 6 elements, not %d", member, n)
+			return arn.ARN{}, Invalid("%s Reason: An ARN must have at least 6 elements, not %d", member, n)
 		}
-		return arn.ARN{}, invalid("%s", member)
+		return arn.ARN{}, Invalid("%s", member)
 	}
 	// Parse drops the partition; Names compares it, too.
 	if a.Service != "sns" || !a.Names(value) || a.Account == "" || !call.Unsigned() && a.Region != call.Region {
-		return arn.ARN{}, invalid("%s", member)
+		return arn.ARN{}, Invalid("%s", member)
 	}
 	return a, nil
 }
 
-func invalid(format string, args ...any) error {
+// Invalid is the error InvalidParameter, with a message that begins "Invalid parameter:".
+func Invalid(format string, args ...any) error {
 	return fault.Newf(fault.InvalidParameter, "Invalid parameter: "+format, args...)
 }

@@ -106,7 +106,7 @@ func passing(attributes map[string]string) (needs []authorize.Need) {
 }
 
 func invalid(format string, args ...any) error {
-	return fault.Newf(fault.InvalidParameter, "Invalid parameter: "+format, args...)
+	return arns.Invalid(format, args...)
 }
 
 // IsEndpoint reports whether a value may be the ARN of an endpoint.

@@ -85,12 +85,9 @@ func (w *Window) TakesBatch(minute int64, first uint64) bool {
 	return b == nil || b.batched.takes(first)
 }
 
-// AddBatch adds messages with a record for all of them, of a batch that TakesBatch is true of.
-func (w *Window) AddBatch(minute int64, first uint64, ids []ID) {
-	b := w.bucket(minute)
-	for _, id := range ids {
-		b.batched.add(id, first)
-	}
+// AddBatched adds a message of a batch, which TakesBatch is true of before its first one.
+func (w *Window) AddBatched(minute int64, first uint64, id ID) {
+	w.bucket(minute).batched.add(id, first)
 }
 
 // Unknown notes that a bucket may have records of single messages that were never added here.

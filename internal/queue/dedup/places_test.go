@@ -60,7 +60,7 @@ func TestBatchesOfASteadyQueue(t *testing.T) {
 	sizes := map[int64]int{}
 	for m := range int64(8) {
 		for i := range n {
-			w.AddBatch(m, uint64(m*n)+uint64(i), []ID{NewID("", fmt.Sprint(m, "-", i))})
+			w.AddBatched(m, uint64(m*n)+uint64(i), NewID("", fmt.Sprint(m, "-", i)))
 			if i == 0 {
 				sizes[m] = len(w.buckets[m].batched.slots)
 			}

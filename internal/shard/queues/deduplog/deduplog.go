@@ -151,15 +151,12 @@ func (l *Log) load(w *dedup.Window, scope layout.Incarnation, minute int64) erro
 	}); err != nil {
 		return err
 	}
-	var ids []dedup.ID
 	batches := keyspace.Prefix(bucket(l.shard.ID, keyspace.DuplicateBatches, minute, scope))
 	return store.EachOf(l.kernel.Store, keyspace.KindDuplicateBatch, batches, func(k *keyspace.Key, value []byte) error {
 		first, _ := k.Number(keyspace.PartSequence)
-		ids = ids[:0]
 		for e := range entries(value) {
-			ids = append(ids, e.Dedup)
+			w.AddBatched(minute, first, e.Dedup)
 		}
-		w.AddBatch(minute, first, ids)
 		return nil
 	})
 }
@@ -228,20 +225,18 @@ func (l *Log) SurelyNew(w *dedup.Window, scope layout.Incarnation, now int64, id
 	return true
 }
 
-// Note records what a command has accepted, in the order of its sequence numbers, and drops the
-// buckets that have expired.
+// Note records what a command has accepted, at least one message, in the order of its sequence
+// numbers, and drops the buckets that have expired.
 func (l *Log) Note(w *dedup.Window, scope layout.Incarnation, now int64, accepted ...Entry) {
 	l.watch(w, now)
 	minute := dedup.Minute(now)
 	value := binary.BigEndian.AppendUint64(make([]byte, 0, timeSize+len(accepted)*entrySize), uint64(now))
-	if len(accepted) > 1 && w.TakesBatch(minute, accepted[0].Sequence) {
-		ids := make([]dedup.ID, len(accepted))
-		for i, e := range accepted {
-			ids[i] = e.Dedup
+	if first := accepted[0].Sequence; len(accepted) > 1 && w.TakesBatch(minute, first) {
+		for _, e := range accepted {
 			value = e.appendResult(append(value, e.Dedup[:]...))
+			w.AddBatched(minute, first, e.Dedup)
 		}
-		l.shard.Batch.Set(batchKey(l.shard.ID, minute, scope, accepted[0].Sequence), value)
-		w.AddBatch(minute, accepted[0].Sequence, ids)
+		l.shard.Batch.Set(batchKey(l.shard.ID, minute, scope, first), value)
 	} else {
 		for _, e := range accepted {
 			l.shard.Batch.Set(key(l.shard.ID, minute, scope, e.Dedup), e.appendResult(value[:timeSize]))

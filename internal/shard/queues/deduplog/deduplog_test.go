@@ -209,7 +209,7 @@ func TestManyBatches(t *testing.T) {
 	for number := uint64(1); window.TakesBatch(minute, number); number++ { // as if they were there
 		var id dedup.ID
 		binary.BigEndian.PutUint32(id[:], bits.Reverse32(uint32(number)))
-		window.AddBatch(minute, number, []dedup.ID{id})
+		window.AddBatched(minute, number, id)
 	}
 	var batch []deduplog.Entry
 	for i := range 10 {

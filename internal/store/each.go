@@ -85,9 +85,9 @@ const farApart = 8
 // Gets for keys of many ranges, which a store finds by filters. An error of f ends it. Errors:
 // f's but for ErrStop, and the store's.
 func GetEach(r Reader, keys [][]byte, f func(i int, value []byte) error) error {
-	order := make([]int, len(keys))
-	for i := range order {
-		order[i] = i
+	order := make([]int, 0, 16) // on the stack, for what one receive reads
+	for i := range keys {
+		order = append(order, i)
 	}
 	slices.SortFunc(order, func(a, b int) int { return bytes.Compare(keys[a], keys[b]) })
 	if len(keys) < 2 || scattered(keys, order) {

@@ -60,9 +60,23 @@ func (m *fifoModel) expired(x *fifoMessage, now int64) bool {
 	return x.sent+m.cfg.Retention.Milliseconds() <= now
 }
 
+// taken gives messages that a receive has leased and moved their turns, in the order in which it
+// came to them.
+func (m *fifoModel) taken(order, leased, moved []*fifoMessage) {
+	for len(leased)+len(moved) > 0 {
+		next := &leased
+		if len(leased) == 0 || len(moved) > 0 && slices.Index(order, moved[0]) < slices.Index(order, leased[0]) {
+			next = &moved
+		}
+		m.turns++
+		(*next)[0].turn = m.turns
+		*next = (*next)[1:]
+	}
+}
+
 // receivable lists what one receive may get, group by group; with moves, those
-// that go to the dead-letter queue instead.
-func (m *fifoModel) receivable(now int64) (leases, moves []*fifoMessage) {
+// that go to the dead-letter queue instead. order are both, as a receive comes to them.
+func (m *fifoModel) receivable(now int64) (leases, moves, order []*fifoMessage) {
 	m.expire(now)
 	var groups []string
 	for _, x := range m.messages {
@@ -99,13 +113,13 @@ func (m *fifoModel) receivable(now int64) (leases, moves []*fifoMessage) {
 				break
 			}
 			if m.cfg.MaxReceives > 0 && int(x.receives) >= m.cfg.MaxReceives && !x.stay {
-				moves = append(moves, x)
+				moves, order = append(moves, x), append(order, x)
 				break
 			}
-			leases = append(leases, x)
+			leases, order = append(leases, x), append(order, x)
 		}
 	}
-	return leases, moves
+	return leases, moves, order
 }
 
 // TestFIFOModel runs random histories on a FIFO queue with tiny windows and on
@@ -136,7 +150,8 @@ func TestFIFOModel(t *testing.T) {
 			"receive": func(t *rapid.T) {
 				most := rapid.IntRange(1, 10).Draw(t, "max")
 				visibility := rapid.SampledFrom([]int64{0, 1, 1000, 30_000}).Draw(t, "visibility")
-				want, moves := ref.receivable(b.now)
+				want, moves, order := ref.receivable(b.now)
+				var leased, moved []*fifoMessage
 				old := slices.ContainsFunc(ref.messages, func(x *fifoMessage) bool { return ref.expired(x, b.now) })
 				got, err := b.receive(most, visibility)
 				b.must(err)
@@ -159,8 +174,7 @@ func TestFIFOModel(t *testing.T) {
 					want = slices.Delete(want, i, i+1)
 					x.leased, x.stay, x.until = true, false, b.now+visibility
 					x.receives, x.received, x.epoch = x.receives+1, b.now, b.epoch
-					ref.turns++
-					x.turn = ref.turns
+					leased = append(leased, x)
 					b.handles = append(b.handles, Handle{Sequence: l.Sequence, Lane: l.Lane, Receives: l.Receives, Epoch: l.Epoch})
 				}
 				for _, l := range got.Moves {
@@ -168,14 +182,17 @@ func TestFIFOModel(t *testing.T) {
 					if !slices.Contains(moves, x) {
 						t.Fatalf("moves %+v, want some of %v", x, moves)
 					}
+					moved = append(moved, x)
+				}
+				ref.taken(order, leased, moved)
+				for _, x := range moved {
 					switch rapid.IntRange(0, 2).Draw(t, "fate") {
 					case 0:
-						b.must(b.run(Remove{l.Lane, l.Sequence}))
-						ref.remove(l.Sequence)
+						b.must(b.run(Remove{layout.GroupLane(x.group), x.seq}))
+						ref.remove(x.seq)
 					case 1:
-						b.must(b.run(RejectMove{l.Sequence}))
-						ref.turns++
-						x.stay, x.until, x.turn = true, b.now, ref.turns
+						b.must(b.run(RejectMove{x.seq}))
+						x.stay, x.until = true, b.now
 					case 2: // under way for the rest of the history
 						x.leased, x.moving = true, true
 					}

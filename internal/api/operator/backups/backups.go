@@ -63,15 +63,20 @@ func (b *Backups) Begin(context.Context, *rest.Call, *Begin) (*Snapshot, error) 
 	if b.Source == nil {
 		return nil, rest.Conflict("the state of this server is in memory (--store memory) and has no backup")
 	}
-	at := b.Now()
+	at, rootKey := b.Now(), b.RootKey()
 	m, err := b.Source.Begin()
+	for err == nil && b.RootKey() != rootKey { // rotated meanwhile: which of the two it needs is unknown
+		b.Source.End(m.ID)
+		at, rootKey = b.Now(), b.RootKey()
+		m, err = b.Source.Begin()
+	}
 	if errors.Is(err, snapshot.ErrBusy) {
 		return nil, rest.Unavailable(err.Error())
 	}
 	if err != nil {
 		return nil, fmt.Errorf("a snapshot cannot be made: %w", err)
 	}
-	out := &Snapshot{ID: m.ID, CreatedAt: at, Version: b.Version, Process: b.Process, RootKey: b.RootKey(), Files: []File{}}
+	out := &Snapshot{ID: m.ID, CreatedAt: at, Version: b.Version, Process: b.Process, RootKey: rootKey, Files: []File{}}
 	for _, f := range m.Files {
 		out.Files = append(out.Files, File(f))
 	}

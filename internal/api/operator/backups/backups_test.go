@@ -97,6 +97,37 @@ func TestBackup(t *testing.T) {
 	}
 }
 
+// A backup names the root key that its snapshot is sealed with, also if that is rotated while the
+// snapshot is made, and the one that it replaces is offered no longer.
+func TestRotatedMeanwhile(t *testing.T) {
+	for what, before := range map[string]bool{"before": true, "after": false} {
+		key, dir := "old", filepath.Join(t.TempDir(), "offered")
+		source, err := snapshot.NewSource(dir, func(dir string) (uint64, error) {
+			if before {
+				key = "new"
+			}
+			err := errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, "MANIFEST-000001"), []byte(key), 0o600))
+			key = "new"
+			return 7, err
+		}, clock.NewVirtual(at))
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := backups.New(backups.Options{Source: source, RootKey: func() string { return key }, Now: func() time.Time { return at }})
+		made, err := b.Begin(t.Context(), nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, _, err := source.Part(made.ID, made.Files[0].Name, 0)
+		if err != nil || made.RootKey != string(text) {
+			t.Errorf("%s: sealed with %q, and the snapshot names %q: %v", what, text, made.RootKey, err)
+		}
+		if offered, err := os.ReadDir(dir); err != nil || len(offered) != 1 {
+			t.Errorf("%s: %d are offered, %v", what, len(offered), err)
+		}
+	}
+}
+
 // What is in memory has no backup.
 func TestNothingOnDisk(t *testing.T) {
 	b := backups.New(backups.Options{})

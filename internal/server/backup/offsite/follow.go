@@ -291,20 +291,17 @@ func (f *Follower) resume(ctx context.Context) error {
 // makePoint uploads what has changed, and then the point.
 func (f *Follower) makePoint(ctx context.Context) error {
 	dir := filepath.Join(f.Data, checkpointName)
-	if err := os.RemoveAll(dir); err != nil {
-		return err
-	}
-	at := f.Clock.Now()
-	if err := f.Checkpoint(dir); err != nil {
-		return err
-	}
 	defer func() { _ = os.RemoveAll(dir) }() // else the next point removes it
+	at, rootKey, err := f.checkpoint(ctx, dir)
+	if err != nil {
+		return err
+	}
 	point := &Point{
-		Manifest: backup.Manifest{Format: backup.Format, CreatedAt: at.UTC(), Version: f.Version, RootKey: f.RootKey()},
+		Manifest: backup.Manifest{Format: backup.Format, CreatedAt: at.UTC(), Version: f.Version, RootKey: rootKey},
 		Pieces:   map[string][]Piece{}, Directory: f.directory, Modified: map[string]int64{},
 	}
 	tables := map[string]hashed{}
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
@@ -345,6 +342,26 @@ func (f *Follower) makePoint(ctx context.Context) error {
 	defer f.mu.Unlock()
 	f.status.Point, f.status.Made = at, f.status.Made+1
 	return nil
+}
+
+// checkpoint copies the store to dir, and reports the time of the copy and the id of the root key
+// that it is sealed with. A rotation meanwhile leaves it open which key that is: then it copies again.
+func (f *Follower) checkpoint(ctx context.Context, dir string) (at time.Time, rootKey string, err error) {
+	for {
+		if err := os.RemoveAll(dir); err != nil {
+			return at, "", err
+		}
+		at, rootKey = f.Clock.Now(), f.RootKey()
+		if err := f.Checkpoint(dir); err != nil {
+			return at, "", err
+		}
+		if f.RootKey() == rootKey {
+			return at, rootKey, nil
+		}
+		if err := ctx.Err(); err != nil {
+			return at, "", err
+		}
+	}
 }
 
 // isTable reports that a file with this name is immutable.

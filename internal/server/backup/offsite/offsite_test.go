@@ -250,6 +250,50 @@ func TestPoints(t *testing.T) {
 	})
 }
 
+// A point names the root key that its copy of the store is sealed with, also if that is rotated
+// while it is made, before or after the store is read.
+func TestRotatedMeanwhile(t *testing.T) {
+	for what, before := range map[string]bool{"before": true, "after": false} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o := newObjects()
+				store := files{"MANIFEST": "old"}
+				set := options(t, o, &store)
+				set.RootKey = func() (key string) {
+					o.locked(func() { key = store["MANIFEST"] })
+					return key
+				}
+				set.Checkpoint = func(dir string) (err error) {
+					o.locked(func() {
+						if before {
+							store["MANIFEST"] = "new"
+						}
+						err = store.checkpoint(dir)
+						store["MANIFEST"] = "new"
+					})
+					return err
+				}
+				f := start(t, set)
+				synctest.Wait()
+				stop(t, f)
+				found, err := set.Place.Find(t.Context(), time.Time{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				m := found.Manifest()
+				in, err := found.Open(t.Context(), m.Files[0])
+				if err != nil {
+					t.Fatal(err)
+				}
+				text, err := io.ReadAll(in)
+				if err = errors.Join(err, in.Close()); err != nil || m.RootKey != string(text) {
+					t.Errorf("sealed with %q, and the point names %q: %v", text, m.RootKey, err)
+				}
+			})
+		})
+	}
+}
+
 // Nothing of one that is stopped goes on behind its Stop, however little time that has: another
 // one, of whoever owns the state then, may begin in the same directory. A point that is under way
 // is not made.

@@ -40,6 +40,7 @@ func (f *flushing) looked(durable, limit uint64, now time.Time) bool {
 	f.durable = durable
 	if moved {
 		f.bytes = 0
+		f.asked = 0 // a flush has ended: on a full disk one that was there before, and that asked for has not begun
 	}
 	switch {
 	case f.committed <= durable:

@@ -145,6 +145,27 @@ func TestFlush(t *testing.T) {
 			if f := st.flushed(); f != 1 {
 				t.Errorf("a flush that does not end was begun again %d times in 6 minutes", f)
 			}
+
+			// On a full disk an earlier flush is tried again, and one that is asked for does not begin.
+			write(1)
+			earlier, _, err := st.Get(nil, record.Key(0))
+			if err != nil {
+				t.Fatal(err)
+			}
+			write(1)
+			pass(6 * time.Minute)
+			_ = st.flushed()
+			st.mu.Lock()
+			st.fence = earlier
+			st.mu.Unlock()
+			pass(6 * time.Second)
+			for range 5 {
+				write(quarter)
+			}
+			pass(6 * time.Second)
+			if f := st.flushed(); f != 1 {
+				t.Errorf("limit %d: when there is space again, what is missing is flushed %d times in 6 seconds", limit, f)
+			}
 		})
 	}
 }

@@ -130,3 +130,31 @@ func TestSinkIsDurable(t *testing.T) {
 		t.Error("what the sink wrote is not durable")
 	}
 }
+
+// Where a repair has lost how far ids and sequences have come, none is used again: a new group would
+// have the events of another one.
+func TestLostSequence(t *testing.T) {
+	st := memory.New()
+	before, _ := open(t, st, nil)
+	with(t, before, "s")
+	put(t, before, "s", Event{Time: at(0), Message: "first"})
+	check(t, before.kernel.Close())
+	for range 2 {
+		b := new(mutation.Batch)
+		b.Delete(key(tagSequence))
+		check(t, st.Apply(store.Sync, b))
+		l, _ := open(t, st, nil)
+		other := group
+		other.Resource += "/other"
+		check(t, l.CreateGroup(NewGroup{ARN: other}))
+		was, err := l.find(group)
+		check(t, err)
+		is, err := l.find(other)
+		check(t, err)
+		if is.id <= was.id {
+			t.Errorf("a new group has the id %d, and the one before %d", is.id, was.id)
+		}
+		check(t, l.DeleteGroup(other))
+		check(t, l.kernel.Close())
+	}
+}

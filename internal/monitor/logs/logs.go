@@ -63,13 +63,14 @@ func (l *Logs) load() (err error) {
 	if l.ceiling, err = l.number(key(tagSequence)); err != nil {
 		return err
 	}
-	l.sequence = l.ceiling
 	latest, err := l.number(key(tagClock)) // by versions whose stream did not have it
 	if err != nil {
 		return err
 	}
 	l.shard.AdvanceTo(int64(latest))
+	groups := false
 	err = l.each(key(tagTotals), behind(key(tagTotals)), func(_, v []byte) error {
+		groups = true
 		t, _ := decodeTotals(v)
 		l.disk.Add(t.disk())
 		return nil
@@ -77,6 +78,10 @@ func (l *Logs) load() (err error) {
 	if err != nil {
 		return err
 	}
+	if groups && l.ceiling == 0 { // a repair has lost it
+		l.ceiling = uint64(max(l.shard.LatestTime(), l.kernel.Clock.Now().UnixMilli())) * takenPerMillisecond
+	}
+	l.sequence = l.ceiling
 	l.due, err = l.earliest()
 	return err
 }
@@ -123,6 +128,10 @@ func (l *Logs) apply(b *mutation.Batch) { l.shard.Batch.Append(b) }
 
 // reserveMany is how many ids and sequences are reserved in one write.
 const reserveMany = 1 << 20
+
+// takenPerMillisecond is more than the ids and sequences that are used in a millisecond, so that by
+// the time one is known that none has reached.
+const takenPerMillisecond = 1 << 18
 
 // take assigns n numbers that were never used before, and returns the first.
 func (l *Logs) take(n int) (first uint64) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/journal"
@@ -16,6 +17,7 @@ import (
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard/kernel"
 	"godwit.dev/godwit/internal/shard/queues"
+	"godwit.dev/godwit/internal/shard/topics"
 )
 
 // sequenceGap is added to the last known sequence of a queue whose counters are lost: a
@@ -40,8 +42,12 @@ type Repair struct {
 	dropping    bool                        // backlogs that belong to nothing are being dropped anyway
 	latest      layout.Incarnation          // of the shard
 	now         int64
+	present     int64 // epoch milliseconds
 	queue       *repaired
 	incarnation layout.Incarnation
+
+	sequenced map[layout.Incarnation]bool    // FIFO topics with a sequence
+	fifo      map[layout.Incarnation]arn.ARN // all of them
 
 	found   map[layout.Incarnation]*repaired // with messages
 	orphans []orphan                         // of all shards
@@ -79,8 +85,10 @@ type lostState struct {
 	sent     int64
 }
 
-// NewRepair begins a repair.
-func NewRepair() *Repair { return &Repair{homes: map[home]int{}} }
+// NewRepair begins a repair at a time, the present.
+func NewRepair(at time.Time) *Repair {
+	return &Repair{homes: map[home]int{}, present: at.UnixMilli()}
+}
 
 // See takes the next record into account.
 func (r *Repair) See(key, value []byte) {
@@ -96,7 +104,8 @@ func (r *Repair) See(key, value []byte) {
 	if !r.begun || shard != r.shard {
 		r.endShard()
 		*r = Repair{
-			out: r.out, lost: r.lost, orphans: r.orphans, homes: r.homes, shard: shard, begun: true,
+			out: r.out, lost: r.lost, orphans: r.orphans, homes: r.homes, present: r.present, shard: shard, begun: true,
+			sequenced: map[layout.Incarnation]bool{}, fifo: map[layout.Incarnation]arn.ARN{},
 			found: map[layout.Incarnation]*repaired{}, counters: map[layout.Incarnation][]byte{}, known: map[layout.Incarnation]bool{}, owned: map[layout.Incarnation]bool{},
 		}
 	}
@@ -115,7 +124,13 @@ func (r *Repair) See(key, value []byte) {
 	case keyspace.KindQueue:
 		r.seeName(value)
 		r.own(value)
-	case keyspace.KindSubscription, keyspace.KindTopic, keyspace.KindFunction, keyspace.KindDirect, keyspace.KindPlatformApplication:
+	case keyspace.KindTopicSequence:
+		n, _ := k.Number(keyspace.PartIncarnation)
+		r.sequenced[layout.Incarnation(n)] = true
+	case keyspace.KindTopic:
+		r.seeTopic(&k, value)
+		r.own(value)
+	case keyspace.KindSubscription, keyspace.KindFunction, keyspace.KindDirect, keyspace.KindPlatformApplication:
 		r.own(value)
 	case keyspace.KindDeletedTopics:
 		r.dropping = true
@@ -266,10 +281,29 @@ func (r *Repair) endShard() {
 		m = &journal.State{Epoch: 1 << 20, Now: r.now}
 		r.sequence = sequenceGap
 	}
+	for _, inc := range slices.Sorted(maps.Keys(r.fifo)) {
+		if !r.sequenced[inc] {
+			topics.RenewSequence(&r.out, r.shard, r.fifo[inc], inc, max(m.Now, r.present))
+		}
+	}
 	if r.meta == nil || m.Incarnation < uint64(r.latest) {
 		m.Incarnation = uint64(r.latest) + sequenceGap
 		m.Put(&r.out, r.shard, r.sequence)
 	}
+}
+
+// seeTopic notes a FIFO topic.
+func (r *Repair) seeTopic(k *keyspace.Key, value []byte) {
+	var record struct {
+		Incarnation layout.Incarnation `json:"incarnation"`
+	}
+	if len(value) == 0 || json.Unmarshal(value[1:], &record) != nil || record.Incarnation == 0 {
+		return
+	}
+	account, _ := k.Text(keyspace.PartAccount)
+	region, _ := k.Text(keyspace.PartRegion)
+	name, _ := k.Text(keyspace.PartName)
+	r.fifo[record.Incarnation] = arn.Topic(region, account, name)
 }
 
 // own notes the incarnations in a named record.

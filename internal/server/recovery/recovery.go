@@ -17,6 +17,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"godwit.dev/godwit/internal/bootstrap"
+	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/keyspace/values"
 	"godwit.dev/godwit/internal/shard"
@@ -44,7 +45,7 @@ func CheckRestored(data string) error {
 		return nil //nolint:nilerr // there is none
 	}
 	if _, err := os.Stat(filepath.Join(data, StoreName)); err == nil {
-		return nil // all is in place; a crash has left the empty directory
+		return nil // all is in place; a crash has left the directory
 	}
 	return fmt.Errorf("%s: %w", data, ErrRestoring)
 }
@@ -211,7 +212,7 @@ func salvageIn(f vfs.FS, data, to string, log *slog.Logger, stdout io.Writer, fu
 		return false, err
 	}
 	report, err := salvage.Run(dir, to, filepath.Join(to, StoreName), salvage.Options{
-		FS: f, Records: new(records), Repair: shard.NewRepair(), Logger: log, Keep: keepPlace, Full: full,
+		FS: f, Records: new(records), Repair: shard.NewRepair(clock.System.Now()), Logger: log, Keep: keepPlace, Full: full,
 	})
 	if err != nil {
 		return false, err

@@ -7,6 +7,7 @@ import (
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/keyspace"
+	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/queue/dedup"
 	"godwit.dev/godwit/internal/queue/layout"
 	"godwit.dev/godwit/internal/shard/queues"
@@ -29,7 +30,7 @@ func (sh *Shard) fifoState(t *topic.Topic) *fifoState {
 	inc := layout.Incarnation(t.Incarnation)
 	s, ok := sh.fifoStates[inc]
 	if !ok {
-		s = &fifoState{incarnation: inc, next: firstSequence(t)}
+		s = &fifoState{incarnation: inc, next: firstSequence(t.ARN, inc)}
 		sh.fifoStates[inc] = s
 	}
 	return s
@@ -44,9 +45,21 @@ const (
 // firstSequence is the sequence of a topic's first message. It differs between topics, and
 // between incarnations of one, so that nobody relies on sequences of different topics being
 // comparable.
-func firstSequence(t *topic.Topic) uint64 {
-	sum := sha256.Sum256(binary.BigEndian.AppendUint64([]byte(t.ARN.String()), t.Incarnation))
+func firstSequence(t arn.ARN, inc layout.Incarnation) uint64 {
+	sum := sha256.Sum256(binary.BigEndian.AppendUint64([]byte(t.String()), uint64(inc)))
 	return lowestFirst + binary.BigEndian.Uint64(sum[:])%firsts
+}
+
+// lostPerMillisecond is more than what a topic takes in a millisecond. It leaves sequences below
+// 1<<63 for a century.
+const lostPerMillisecond = 1 << 18
+
+// RenewSequence gives a FIFO topic that has lost its next sequence one that is beyond all that it
+// can have given up to now, in epoch milliseconds. Else it would give them again, and what a
+// subscription's replay has passed would not be delivered to it.
+func RenewSequence(b *mutation.Batch, shard uint16, t arn.ARN, inc layout.Incarnation, now int64) {
+	next := firstSequence(t, inc) + uint64(max(now, 0))*lostPerMillisecond
+	b.Set(sequenceKey(shard, inc), binary.BigEndian.AppendUint64(nil, next))
 }
 
 func sequencePrefix(shard uint16) []byte { return keyspace.Shard(shard, keyspace.TopicSequences) }

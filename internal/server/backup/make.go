@@ -42,6 +42,14 @@ func (b *Making) Run(ctx context.Context) (m Manifest, whole bool, err error) {
 	if err := b.prepare(); err != nil {
 		return m, false, err
 	}
+	unlock, err := lock(b.Dir)
+	if err != nil {
+		return m, false, err
+	}
+	defer func() { err = errors.Join(err, os.Remove(filepath.Join(b.Dir, lockName)), unlock()) }()
+	if err := b.prepare(); err != nil { // another one has come to its end meanwhile
+		return m, false, err
+	}
 	from := &server{endpoint: strings.TrimRight(b.Endpoint, "/"), client: b.Client}
 	store := filepath.Join(b.Dir, recovery.StoreName)
 	d := snapshot.Download{Dir: store, Note: filepath.Join(b.Dir, noteName), Source: from.endpoint, From: from, Progress: b.Progress}
@@ -90,11 +98,11 @@ func (b *Making) prepare() error {
 	if err != nil {
 		return err
 	}
-	if _, err := os.Stat(filepath.Join(b.Dir, noteName)); err == nil || len(entries) == 0 {
+	if _, err := os.Stat(filepath.Join(b.Dir, noteName)); err == nil {
 		return nil
 	}
 	for _, e := range entries {
-		if name := e.Name(); name != recovery.StoreName && name != noteName+".tmp" {
+		if name := e.Name(); name != recovery.StoreName && name != noteName+".tmp" && name != lockName {
 			return fmt.Errorf("%w: %s has %s", ErrNotEmpty, b.Dir, name)
 		}
 		if e.Name() == recovery.StoreName { // of one that was interrupted at its beginning

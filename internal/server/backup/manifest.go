@@ -20,8 +20,11 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"godwit.dev/godwit/internal/durable"
 	"godwit.dev/godwit/internal/server/recovery"
+	"godwit.dev/godwit/internal/store/pebble"
 )
 
 // Names in the directory of a backup.
@@ -29,6 +32,7 @@ const (
 	manifestName = "backup.json"
 	sumName      = "backup.sha256"
 	noteName     = "incomplete.json" // progress of an unfinished backup
+	lockName     = "LOCK"            // while it is made
 )
 
 // Format is the version of a backup's format; newer ones are refused.
@@ -48,6 +52,8 @@ var (
 	ErrIncomplete = errors.New("the backup is not whole: it was not made to its end")
 	// ErrNone reports that there is no backup, and none that was begun.
 	ErrNone = errors.New("there is no backup")
+	// ErrBusy refuses a directory that another backup or restore is being made in.
+	ErrBusy = errors.New("another godwit is making a backup or a restore there: wait for its end, or give another directory")
 	// ErrNotEmpty refuses a directory that has other files.
 	ErrNotEmpty = errors.New("the directory is not empty")
 )
@@ -74,6 +80,16 @@ func (m *Manifest) Size() (bytes int64) {
 		bytes += f.Size
 	}
 	return bytes
+}
+
+// lock has a directory for this backup or restore alone, until unlock: two would remove each other's
+// files. Errors: ErrBusy, and those of the file system.
+func lock(dir string) (unlock func() error, err error) {
+	unlock, err = pebble.Lock(vfs.Default, dir)
+	if errors.Is(err, pebble.ErrInUse) {
+		err = fmt.Errorf("%s: %w", dir, ErrBusy)
+	}
+	return unlock, err
 }
 
 func sumLine(manifest []byte) []byte {

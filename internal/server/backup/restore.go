@@ -47,8 +47,9 @@ type Restoring struct {
 }
 
 // Run verifies the backup, reports what else is required, and only then writes. No server
-// starts from an unfinished restore.
-func (r *Restoring) Run(ctx context.Context) error {
+// starts from an unfinished restore. Errors: ErrNotEmpty, ErrBusy, Verify's, seal.ErrWrongRoot, and
+// those of the file system.
+func (r *Restoring) Run(ctx context.Context) (err error) {
 	if err := r.prepare(); err != nil {
 		return err
 	}
@@ -60,11 +61,22 @@ func (r *Restoring) Run(ctx context.Context) error {
 		return err
 	}
 	incoming := recovery.Incoming(r.Data)
-	if err := os.RemoveAll(incoming); err != nil {
+	if err := os.MkdirAll(incoming, 0o700); err != nil {
+		return err
+	}
+	unlock, err := lock(incoming)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
+	if err := r.prepare(); err != nil { // another restore has come to its end meanwhile
 		return err
 	}
 	to := filepath.Join(incoming, recovery.StoreName)
-	if err := os.MkdirAll(to, 0o700); err != nil {
+	if err := os.RemoveAll(to); err != nil {
+		return err
+	}
+	if err := os.Mkdir(to, 0o700); err != nil {
 		return err
 	}
 	if err := durable.SyncDir(r.Data); err != nil {
@@ -227,7 +239,7 @@ func (r *Restoring) install(from string, m *Manifest) error {
 	if err := durable.SyncDir(r.Data); err != nil {
 		return err
 	}
-	if err := os.Remove(recovery.Incoming(r.Data)); err != nil {
+	if err := os.RemoveAll(recovery.Incoming(r.Data)); err != nil { // it has the lock's file
 		return err
 	}
 	return durable.SyncDir(r.Data)

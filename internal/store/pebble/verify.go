@@ -110,6 +110,16 @@ func Verify(f vfs.FS, dir string) error {
 	return VerifyCopy(f, dir)
 }
 
+// Lock locks a directory as an open store locks its own, until unlock. Errors: ErrInUse, and those of
+// the file system.
+func Lock(f vfs.FS, dir string) (unlock func() error, err error) {
+	lock, err := pebble.LockDirectory(dir, f)
+	if err != nil {
+		return nil, lockError(dir, err)
+	}
+	return lock.Close, nil
+}
+
 // LockSource keeps stores from opening a directory while it is copied, and changes nothing in it. A
 // directory without the file of the lock, or where that cannot be written, is copied without:
 // nobody writes there. Errors: ErrInUse.

@@ -566,14 +566,25 @@ func TestDamagedPoint(t *testing.T) {
 		set := options(t, o, &store)
 		f := start(t, set)
 		synctest.Wait()
+		first := clock.System.Now()
+		sleep(20 * time.Second)
 		stop(t, f)
-		for key, text := range o.contents {
-			if strings.HasPrefix(key, "p/points/") {
-				text[len(text)-3] ^= 1
+		damage := func(number string) {
+			for key, text := range o.contents {
+				if strings.HasPrefix(key, "p/points/"+number) {
+					text[len(text)-3] ^= 1
+				}
 			}
 		}
-		if _, err := set.Place.Find(t.Context(), time.Time{}); !errors.Is(err, backup.ErrDamaged) {
-			t.Error(err)
+		damage("2/")
+		_, err := set.Place.Find(t.Context(), time.Time{})
+		if !errors.Is(err, backup.ErrDamaged) || !strings.Contains(err.Error(), "--at "+first.UTC().Format(time.RFC3339)) {
+			t.Errorf("of the latest: %v", err)
+		}
+		same(t, contents(t, set.Place, first), store)
+		damage("1/")
+		if _, err := set.Place.Find(t.Context(), first); !errors.Is(err, backup.ErrDamaged) || strings.Contains(err.Error(), "--at") {
+			t.Errorf("of the only one: %v", err)
 		}
 	})
 }

@@ -234,6 +234,9 @@ func (p *Place) Find(ctx context.Context, at time.Time) (*Found, error) {
 		}
 	}
 	point, err := p.point(ctx, all[last])
+	if errors.Is(err, backup.ErrDamaged) && last > 0 {
+		return nil, fmt.Errorf("%w; the one before it: --at %s", err, all[last-1].at.UTC().Format(time.RFC3339Nano))
+	}
 	if err != nil {
 		return nil, err
 	}

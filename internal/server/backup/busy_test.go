@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -31,6 +32,13 @@ func TestTwoAtOnce(t *testing.T) {
 	}
 	if ok, text := checked(t, dir); !ok {
 		t.Error(text)
+	}
+	unlocked := filepath.Join(t.TempDir(), "backup") // as on a file system without locks
+	if err := os.MkdirAll(filepath.Join(unlocked, "LOCK"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, whole, err := w.making(unlocked).Run(t.Context()); err != nil || !whole {
+		t.Errorf("where nothing can be locked: %v", err)
 	}
 	w.stop()
 

@@ -46,7 +46,7 @@ func (b *Making) Run(ctx context.Context) (m Manifest, whole bool, err error) {
 	if err != nil {
 		return m, false, err
 	}
-	defer func() { err = errors.Join(err, os.Remove(filepath.Join(b.Dir, lockName)), unlock()) }()
+	defer func() { err = errors.Join(err, os.RemoveAll(filepath.Join(b.Dir, lockName)), unlock()) }()
 	if err := b.prepare(); err != nil { // another one has come to its end meanwhile
 		return m, false, err
 	}

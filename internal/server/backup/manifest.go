@@ -83,13 +83,16 @@ func (m *Manifest) Size() (bytes int64) {
 }
 
 // lock has a directory for this backup or restore alone, until unlock: two would remove each other's
-// files. Errors: ErrBusy, and those of the file system.
+// files. On a file system without locks it does nothing. Errors: ErrBusy.
 func lock(dir string) (unlock func() error, err error) {
 	unlock, err = pebble.Lock(vfs.Default, dir)
-	if errors.Is(err, pebble.ErrInUse) {
-		err = fmt.Errorf("%s: %w", dir, ErrBusy)
+	switch {
+	case errors.Is(err, pebble.ErrInUse):
+		return nil, fmt.Errorf("%s: %w", dir, ErrBusy)
+	case err != nil:
+		return func() error { return nil }, nil //nolint:nilerr // as it says
 	}
-	return unlock, err
+	return unlock, nil
 }
 
 func sumLine(manifest []byte) []byte {

@@ -2,11 +2,16 @@ package layout_test
 
 import (
 	"bytes"
+	"encoding/binary"
+	"encoding/hex"
 	"errors"
+	"fmt"
 	"math"
 	"testing"
 
+	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/queue/fair"
 	"godwit.dev/godwit/internal/queue/layout"
 )
 
@@ -17,6 +22,8 @@ func FuzzDecodeState(f *testing.F) {
 		Due: layout.Never, Sent: 2, First: 3, Received: 4, Receives: 5, Epoch: 6, Lane: layout.MovedLane, Tenant: layout.GroupLanes,
 		Flags: layout.MoveRejected | layout.History,
 	}
+	f.Add(s.Append(nil))
+	s.Turn = 8
 	f.Add(s.Append(nil))
 	s.Size = 300
 	f.Add(s.Append(nil))
@@ -92,6 +99,71 @@ func written(t *testing.T, b *mutation.Batch) (value []byte) {
 		t.Fatalf("%d writes, %v", b.Len(), err)
 	}
 	return value
+}
+
+// What an older version has stored is read by its bytes: a record that is encoded and decoded
+// in another way, and so is read as it was written, would still lose it.
+func TestEncodings(t *testing.T) {
+	state := layout.State{
+		Due: 1, Sent: 2, First: 3, Received: 4, Receives: 5, Epoch: 6, Lane: 7, Tenant: 8, Flags: layout.Moving | layout.Later | layout.Returned,
+	}
+	const plain = "0000000000000001" + "0000000000000002" + "0000000000000003" + "0000000000000004" +
+		"00000005" + "00000006" + "0000000000000007" + "0000000000000008" + "29"
+	turned, sized, both := state, state, state
+	turned.Turn, sized.Size = 9, 10
+	both.Turn, both.Size = 9, 10
+	for want, s := range map[string]layout.State{
+		plain: state, plain + "0000000000000009": turned, plain + "0000000a": sized, plain + "0000000000000009" + "0000000a": both,
+	} {
+		if got := hex.EncodeToString(s.Append(nil)); got != want {
+			t.Errorf("%+v is written as %s, want %s", s, got, want)
+		}
+		p, _ := hex.DecodeString(want)
+		s.Sequence = 11
+		if got, err := layout.DecodeState(binary.BigEndian.AppendUint64(nil, 11), p); err != nil || got != s {
+			t.Errorf("%s is read as %+v, want %+v; %v", want, got, s, err)
+		}
+	}
+
+	first := layout.Counters{Next: 1, Head: 2, Fresh: 3, Scheduled: 4, Leased: 5, LowMain: 6, LowDelayed: 7, Grouped: 8, Returned: 9, Listed: 300}
+	const oldest = "010203040506070809ac02"
+	fifo := first
+	fifo.Back, fifo.Turn = 11, 12
+	back, turn := first, first
+	back.Back, turn.Turn = 11, 12
+	held := fifo
+	held.HeldAges = 1
+	bytes := held
+	bytes.Bytes = 14
+	standard := first
+	standard.Bytes = 14
+	for want, c := range map[string]layout.Counters{
+		oldest: first, oldest + "0b0c": fifo, oldest + "0b00": back, oldest + "000c": turn,
+		oldest + "0b0c01": held, oldest + "0b0c010e": bytes, oldest + "0000000e": standard,
+	} {
+		if got := hex.EncodeToString(c.Append(nil)); got != want {
+			t.Errorf("%+v is written as %s, want %s", c, got, want)
+		}
+		p, _ := hex.DecodeString(want)
+		if got, err := layout.DecodeCounters(p); err != nil || got != c {
+			t.Errorf("%s is read as %+v, want %+v; %v", want, got, c, err)
+		}
+	}
+
+	for want, put := range map[string]func(b *mutation.Batch, key []byte){
+		"0000000000000007" + "0000000000000008" + "01": func(b *mutation.Batch, key []byte) {
+			layout.PutListing(b, key, layout.Listing{Lane: 7, At: 8, Returned: true})
+		},
+		"0000000000000007" + "0000000000000009": func(b *mutation.Batch, key []byte) { layout.PutReturned(b, key, 7, 9) },
+		"ac0201":                                func(b *mutation.Batch, key []byte) { layout.PutWait(b, key, fair.Wait{Messages: 300, Scheduled: 1}) },
+		plain:                                   func(b *mutation.Batch, key []byte) { layout.PutState(b, key, &state) },
+	} {
+		var b mutation.Batch
+		put(&b, []byte("k"))
+		if got := hex.EncodeToString(written(t, &b)); got != want {
+			t.Errorf("%s is written, want %s", got, want)
+		}
+	}
 }
 
 func TestNumbers(t *testing.T) {
@@ -181,5 +253,42 @@ func TestGroupLane(t *testing.T) {
 	}
 	if a, b := layout.GroupLane("a"), layout.GroupLane("b"); a == b || !a.Grouped() || !b.Grouped() {
 		t.Errorf("lanes %x and %x", a, b)
+	}
+}
+
+// Keys stay what they were, as records do.
+func TestKeys(t *testing.T) {
+	k := layout.NewKeys(3, 7)
+	prefix := "0003" + hex.EncodeToString([]byte{keyspace.Data}) + "0000000000000007"
+	key := func(tag layout.Tag, numbers ...uint64) string {
+		s := prefix + hex.EncodeToString([]byte{byte(tag)})
+		for _, n := range numbers {
+			s += fmt.Sprintf("%016x", n)
+		}
+		return s
+	}
+	for want, got := range map[string][]byte{
+		key(layout.TagRecord, 4, 5):      clone(k.Record(4, 5)),
+		key(layout.TagGroup, 4):          clone(k.Group(4)),
+		key(layout.TagTenant, 4):         clone(k.Tenant(4)),
+		key(layout.TagListed, 5):         clone(k.Listed(5)),
+		key(layout.TagReturned, 1000, 6): clone(k.Returned(1000, 6)),
+		key(layout.TagHistory, 5):        clone(k.History(5)),
+		key(layout.TagDueOf, 5):          clone(k.DueOf(5)),
+		key(layout.TagDue, 1000, 5):      clone(k.Due(1000, 5)),
+		key(layout.TagLease, 5):          clone(k.Lease(5)),
+		key(layout.TagExpiry, 1000, 5):   clone(k.Expiry(1000, 5)),
+		key(layout.TagHeld, 4, 5):        clone(k.HeldState(4, 5)),
+	} {
+		if got := hex.EncodeToString(got); got != want {
+			t.Errorf("a key is %s, want %s", got, want)
+		}
+	}
+	counters := "0003" + hex.EncodeToString([]byte{keyspace.Counters}) + "0000000000000007"
+	if got := hex.EncodeToString(k.Counters()); got != counters {
+		t.Errorf("the key of the counters is %s, want %s", got, counters)
+	}
+	if got := layout.GroupLane("b"); got != 0xbe23e8160039594a {
+		t.Errorf("a group's lane is %x", got)
 	}
 }

@@ -67,3 +67,24 @@ func TestThePastFades(t *testing.T) {
 		t.Error("nobody holds anything, and there was nothing of late")
 	}
 }
+
+// Minutes that have passed are counted once, and a clock that is set back brings none again.
+func TestThePastFadesOnce(t *testing.T) {
+	var s fair.Shares[string]
+	const minute = 60_000
+	s.ReleasedAlone(0, 1600)
+	s.ReleasedAlone(3*minute, 0) // 200 ms are left
+	s.Leased("slow", 3*minute+1)
+	s.Released("slow", 3*minute+2, 40)
+	s.ReleasedAlone(2*minute, 0)
+	for range 10 {
+		s.ReleasedAlone(3*minute+3, 0)
+	}
+	if !s.Noisy("slow", 0) {
+		t.Error("40 of 240 ms are more than a tenth")
+	}
+	s.ReleasedAlone(3*minute+4, 161)
+	if s.Noisy("slow", 0) {
+		t.Error("40 of 401 ms are less than a tenth")
+	}
+}

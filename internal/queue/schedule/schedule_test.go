@@ -2,6 +2,7 @@ package schedule
 
 import (
 	"bytes"
+	"cmp"
 	"maps"
 	"slices"
 	"testing"
@@ -129,9 +130,15 @@ func TestSchedule(t *testing.T) {
 			},
 			"take the first": func(*rapid.T) {
 				if len(w.First()) > 0 {
-					m := w.First()[0]
+					m, i := w.First()[0], len(w.Sorted())
 					w.run(func(b *mutation.Batch) { w.Remove(b, &w.keys, w.now, &m) })
-					w.messages = w.messages[1:]
+					w.messages = slices.Delete(w.messages, i, i+1)
+				}
+			},
+			"sort": func(*rapid.T) {
+				w.Sort(w.now)
+				if len(w.Sorted()) < scheduleLimit && len(w.First()) > 0 && w.First()[0].Due <= w.now {
+					t.Fatalf("%v is due, and not sorted", w.First()[0])
 				}
 			},
 			"countLater": func(t *rapid.T) {
@@ -161,9 +168,18 @@ func TestSchedule(t *testing.T) {
 				}
 			},
 			"": func(t *rapid.T) {
-				if got := w.First(); len(got) > len(w.messages) || !slices.Equal(got, w.messages[:len(got)]) ||
-					w.Whole() && len(got) < len(w.messages) || w.Unknown() != (len(got) == 0 && !w.Whole()) {
-					t.Fatalf("%v are known, whole %v, of %v", got, w.Whole(), w.messages)
+				sorted, known := len(w.Sorted()), len(w.Sorted())+len(w.First())
+				if known > len(w.messages) || !slices.Equal(w.First(), w.messages[sorted:known]) ||
+					w.Whole() && known < len(w.messages) || w.Unknown() != (known == 0 && !w.Whole()) {
+					t.Fatalf("%v are sorted and %v known, whole %v, of %v", w.Sorted(), w.First(), w.Whole(), w.messages)
+				}
+				bySequence := slices.SortedFunc(slices.Values(w.messages[:sorted]), func(a, b layout.State) int {
+					return cmp.Compare(a.Sequence, b.Sequence)
+				})
+				for i, m := range w.Sorted() {
+					if m.State != bySequence[i] {
+						t.Fatalf("%v are sorted, of %v", w.Sorted(), w.messages)
+					}
 				}
 				var onDisk []layout.State
 				for _, key := range w.in(w.keys.Of(layout.TagDue)) {
@@ -172,18 +188,18 @@ func TestSchedule(t *testing.T) {
 				if !slices.Equal(onDisk, w.messages) || int(w.Count) != len(w.messages) || len(w.in(w.keys.Of(layout.TagDueOf))) != len(w.messages) {
 					t.Fatalf("%v are on disk, %d counted, of %v", onDisk, w.Count, w.messages)
 				}
-				if rest := w.in(w.Unread(&w.keys)); len(rest) != len(w.messages)-len(w.First()) {
-					t.Fatalf("%d stand in the rest, of %d, known are %d", len(rest), len(w.messages), len(w.First()))
+				if rest := w.in(w.Unread(&w.keys)); len(rest) != len(w.messages)-known {
+					t.Fatalf("%d stand in the rest, of %d, known are %d", len(rest), len(w.messages), known)
 				}
 				for _, most := range []int{1, 3} {
 					due := 0
-					for _, m := range w.messages[len(w.First()):] {
+					for _, m := range w.messages[known:] {
 						if m.Due <= w.now {
 							due++
 						}
 					}
-					if due > 0 && len(w.First()) < most && !w.Short(w.now, most) {
-						t.Fatalf("%d due messages are not known, %d are", due, len(w.First()))
+					if due > 0 && known < most && !w.Short(w.now, most) {
+						t.Fatalf("%d due messages are not known, %d are", due, known)
 					}
 				}
 				if got := w.Delayed(w.now, true); got != w.bySecond() {

@@ -73,6 +73,8 @@ func TestMissingData(t *testing.T) {
 		{2, "- - - - X", [4]string{"OK", "OK", "ALARM", "OK"}},
 		{1, "- - - - X", [4]string{"ALARM", "ALARM", "ALARM", "ALARM"}},
 		{3, "X X X 0 0", [4]string{"OK", "OK", "OK", "OK"}},
+		{2, "- X X 0 0", [4]string{"OK", "OK", "OK", "OK"}},
+		{1, "X X 0 - 0 0", [4]string{"OK", "OK", "OK", "OK"}},
 	} {
 		for row := range strings.SplitSeq(tc.rows, "|") {
 			for i, missing := range []Missing{TreatMissing, TreatIgnore, TreatBreaching, TreatNotBreaching} {
@@ -185,6 +187,8 @@ func TestReasons(t *testing.T) {
 		{3, 2, "", "X 0 X", "Threshold Crossed: 2 out of the last 3 datapoints [20.0 (26/05/26 14:24:00), 20.0 (26/05/26 14:22:00)] were greater than the threshold (10.0) (minimum 2 datapoints for OK -> ALARM transition)."},
 		{3, 2, "", "0 0 X", "Threshold Crossed: 2 out of the last 3 datapoints [0.0 (26/05/26 14:23:00), 0.0 (26/05/26 14:22:00)] were not greater than the threshold (10.0) (minimum 2 datapoints for ALARM -> OK transition)."},
 		{2, 0, TreatBreaching, "- -", "Threshold Crossed: no datapoints were received for 2 periods and 2 missing datapoints were treated as [Breaching]."},
+		{2, 0, TreatBreaching, "- - - X -", "Threshold Crossed: 1 datapoint [20.0 (26/05/26 14:23:00)] was greater than the threshold (10.0) and 1 missing datapoint was treated as [Breaching]."},
+		{2, 0, TreatNotBreaching, "0 -", "Threshold Crossed: 1 datapoint [0.0 (26/05/26 14:23:00)] was not greater than the threshold (10.0) and 1 missing datapoint was treated as [NonBreaching]."},
 		{1, 0, TreatNotBreaching, "-", "Threshold Crossed: no datapoints were received for 1 period and 1 missing datapoint was treated as [NonBreaching]."},
 		{2, 0, TreatBreaching, "X -", "Threshold Crossed: 1 datapoint [20.0 (26/05/26 14:23:00)] was greater than the threshold (10.0) and 1 missing datapoint was treated as [Breaching]."},
 		{3, 2, "", "- - X", "Threshold Crossed: 1 out of the last 3 datapoints [20.0 (26/05/26 14:24:00)] was greater than the threshold (10.0) and 2 datapoints were unknown (minimum 2 datapoints for OK -> ALARM transition)."},

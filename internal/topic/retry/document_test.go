@@ -45,6 +45,8 @@ func TestContentTypes(t *testing.T) {
 		{"application/x-www-form-urlencoded; charset=UTF-8", true, true},
 		{"image/png", true, false},
 		{"", true, false},
+		{"text/plain; a=~" + strings.Repeat("a", 1024-15), false, true},
+		{"text/plain; a=~" + strings.Repeat("a", 1024-14), false, false},
 	} {
 		_, err := ParseSubscription(fmt.Sprintf(`{"requestPolicy":{"headerContentType":%q}}`, tt.header), tt.raw)
 		if (err == nil) != tt.ok {
@@ -103,6 +105,7 @@ func TestResolve(t *testing.T) {
 		{"part by part", topicAll + `}}`, `{"throttlePolicy":{"maxReceivesPerSecond":22}}`, false, Effective{one, 22, "text/plain"}},
 		{"overrides disabled", topicAll + `,"disableSubscriptionOverrides":true}}`, subAll, true, Effective{one, 11, "text/plain"}},
 		{"overrides disabled, topic silent", `{"http":{"disableSubscriptionOverrides":true}}`, subAll, true, Effective{DefaultHTTP, 0, DefaultContentType}},
+		{"not raw", topicAll + `}}`, `{"throttlePolicy":{"maxReceivesPerSecond":1},"requestPolicy":{"headerContentType":"application/json"}}`, false, Effective{one, 1, "application/json"}},
 		{"no longer raw", topicAll + `}}`, subAll, false, Effective{two, 22, "text/plain"}},
 	} {
 		topic, err := ParseTopic(tt.topic)

@@ -164,6 +164,39 @@ func TestParkedQueues(t *testing.T) {
 	check(w.names[n/3:])
 }
 
+// Queues of one name in several regions and accounts are parked as different ones: after a
+// start, when all are. There are so many that some share a shard.
+func TestParkedNamesakes(t *testing.T) {
+	ctx := context.Background()
+	s := shardtest.NewStore(t)
+	defer s.Close()
+	open := func() *shard.Engine {
+		return shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, s, nil), Clock: clock.System})
+	}
+	e := open()
+	defer func() { e.Close() }()
+	var names []arn.ARN
+	for account := range 20 {
+		for region := range 20 {
+			names = append(names, arn.Queue(fmt.Sprint("region-", region), fmt.Sprintf("%012d", account), "namesake"))
+		}
+	}
+	for i, a := range names {
+		if err := e.CreateQueue(ctx, queues.QueueSpec{ARN: a, Tags: map[string]string{"number": fmt.Sprint(i)}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	e = open()
+	for i, a := range names {
+		if info, err := e.QueueInfo(ctx, a); err != nil || info.Tags["number"] != fmt.Sprint(i) {
+			t.Fatalf("%s has the tags %v, %v", a, info.Tags, err)
+		}
+	}
+}
+
 // TestInUseIsNotPutAway: a queue with a message, leased or not, or a receive that waits
 // stays, and goes to rest once that is over.
 func TestInUseIsNotPutAway(t *testing.T) {

@@ -105,10 +105,6 @@ func passing(attributes map[string]string) (needs []authorize.Need) {
 	return needs
 }
 
-func invalid(format string, args ...any) error {
-	return arns.Invalid(format, args...)
-}
-
 // IsEndpoint reports whether a value may be the ARN of an endpoint.
 func IsEndpoint(value string) bool {
 	if !strings.Contains(value, ":endpoint/") {
@@ -148,7 +144,7 @@ func parseApplication(call *api.Call, value string) (arn.ARN, error) {
 		return arn.ARN{}, wrongSlashes(member)
 	}
 	if _, _, ok := a.SplitApplication(); !ok {
-		return arn.ARN{}, invalid("%s", member)
+		return arn.ARN{}, arns.Invalid("%s", member)
 	}
 	return a, nil
 }
@@ -166,13 +162,13 @@ func endpointIn(call *api.Call, member, value string) (arn.ARN, error) {
 		return arn.ARN{}, wrongSlashes(member)
 	}
 	if _, _, ok := a.SplitEndpoint(); !ok {
-		return arn.ARN{}, invalid("%s", member)
+		return arn.ARN{}, arns.Invalid("%s", member)
 	}
 	return a, nil
 }
 
 func wrongSlashes(member string) error {
-	return invalid("%s Reason: Wrong number of slashes in relative portion of the ARN.", member)
+	return arns.Invalid("%s Reason: Wrong number of slashes in relative portion of the ARN.", member)
 }
 
 // ParseTarget parses the ARN of the endpoint of a publish, of any account, and returns its
@@ -240,7 +236,7 @@ func (s *service) list(ctx context.Context, call *api.Call, in *ListPlatformAppl
 	const list = "platform applications"
 	after, ok := api.ReadToken(list, in.NextToken)
 	if !ok {
-		return nil, invalid("NextToken")
+		return nil, arns.Invalid("NextToken")
 	}
 	page, more, err := s.engine.ListApplications(ctx, call.Region, call.Account, after, pageSize)
 	if err != nil {
@@ -305,7 +301,7 @@ func (s *service) listEndpoints(ctx context.Context, call *api.Call, in *ListEnd
 	list := a.String()
 	after, ok := api.ReadToken(list, in.NextToken)
 	if !ok {
-		return nil, invalid("NextToken")
+		return nil, arns.Invalid("NextToken")
 	}
 	page, more, err := s.engine.ListEndpoints(ctx, a, after, pageSize)
 	if err != nil {

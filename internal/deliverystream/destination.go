@@ -135,24 +135,30 @@ func put[T any](into **T, value *T) {
 
 // Delimiter is appended to each record; empty for nothing.
 func (e *ExtendedS3) Delimiter() string {
-	if p := e.ProcessingConfiguration; p != nil && on(p.Enabled) {
-		for _, processor := range p.Processors {
-			if processor.Type == nil || *processor.Type != AppendDelimiter {
-				continue
-			}
-			delimiter := "\n"
-			for _, parameter := range processor.Parameters {
-				if *parameter.ParameterName == "Delimiter" {
-					delimiter = *parameter.ParameterValue
-					if delimiter == `\n` {
-						delimiter = "\n"
-					}
-				}
-			}
-			return delimiter
+	p := e.ProcessingConfiguration
+	if p == nil || !on(p.Enabled) {
+		return ""
+	}
+	for i := range p.Processors {
+		if t := p.Processors[i].Type; t != nil && *t == AppendDelimiter {
+			return p.Processors[i].delimiter()
 		}
 	}
 	return ""
+}
+
+// delimiter is the processor's parameter of that name; without one, a line feed.
+func (p *Processor) delimiter() string {
+	delimiter := "\n"
+	for _, parameter := range p.Parameters {
+		if *parameter.ParameterName == "Delimiter" {
+			delimiter = *parameter.ParameterValue
+		}
+	}
+	if delimiter == `\n` { // a backslash and an n, which AWS documents as the value
+		return "\n"
+	}
+	return delimiter
 }
 
 // AppendDelimiter is the type of the only supported processor.

@@ -138,24 +138,34 @@ func readCondition(raw json.RawMessage) (dates []string, err error) {
 			return nil, err
 		}
 		for _, operands := range keys {
-			for _, operand := range list(operands) {
-				var value any
-				if json.Unmarshal(operand, &value) != nil {
-					return nil, ErrSyntax
-				}
-				switch text := value.(type) {
-				case string:
-					if strings.Contains(operator, "Date") {
-						dates = append(dates, text)
-					}
-				case float64, bool:
-				default:
-					return nil, ErrSyntax
-				}
+			texts, err := readOperands(operands)
+			if err != nil {
+				return nil, err
+			}
+			if strings.Contains(operator, "Date") {
+				dates = append(dates, texts...)
 			}
 		}
 	}
 	return dates, nil
+}
+
+// readOperands checks the form of a key's operands, one or a list, and returns those that are texts.
+func readOperands(raw json.RawMessage) (texts []string, err error) {
+	for _, operand := range list(raw) {
+		var value any
+		if json.Unmarshal(operand, &value) != nil {
+			return nil, ErrSyntax
+		}
+		switch value := value.(type) {
+		case string:
+			texts = append(texts, value)
+		case float64, bool:
+		default:
+			return nil, ErrSyntax
+		}
+	}
+	return texts, nil
 }
 
 // legacy reports whether AWS's older parser also accepts the statement.

@@ -18,6 +18,16 @@ func (p *Policy) ContextKeys() []string {
 			}
 		}
 	}
+	ofOperand := func(o operand) {
+		switch o := o.(type) {
+		case *textOperand:
+			variables(&o.pattern)
+		case *arnOperand:
+			for i := range o.arn {
+				variables(&o.arn[i])
+			}
+		}
+	}
 	for _, s := range p.statements {
 		for _, r := range s.resources {
 			if len(r.forms) > 0 {
@@ -27,14 +37,7 @@ func (p *Policy) ContextKeys() []string {
 		for _, c := range s.conditions {
 			add(c.written, c.key)
 			for _, o := range c.operands {
-				switch o := o.(type) {
-				case *textOperand:
-					variables(&o.pattern)
-				case *arnOperand:
-					for i := range o.arn {
-						variables(&o.arn[i])
-					}
-				}
+				ofOperand(o)
 			}
 		}
 	}

@@ -51,7 +51,7 @@ func (r *Reader) Each(m metrics.Metric, unit string, from, to, period int64, f f
 			return err
 		}
 	}
-	return r.EachAndZeros(m, unit, from, to, period, z, f)
+	return r.EachAndZeros(m, unit, metrics.Periods{From: from, To: to, Length: period}, z, f)
 }
 
 // Read returns the points of Each.

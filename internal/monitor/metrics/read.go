@@ -17,6 +17,16 @@ type Point struct {
 	Set   Set
 }
 
+// Periods are the periods of Length that begin at From and at the multiples of Length after it,
+// below To.
+type Periods struct{ From, To, Length int64 }
+
+// start is the start of the period that at is in, which is not before From.
+func (p Periods) start(at int64) int64 { return p.From + (at-p.From)/p.Length*p.Length }
+
+// end is the end of the last period.
+func (p Periods) end() int64 { return p.start(p.To + p.Length - 1) }
+
 // Read returns the sets of a series for the periods of period seconds that begin at from and at
 // the multiples of period after it, below to; in ascending order, without empty ones. Times are
 // epoch seconds. A period of 60 or a multiple begins with a minute; values that are stored more
@@ -33,19 +43,20 @@ func (s *Store) Read(m Metric, unit string, from, to, period int64) (points []Po
 // Each calls f with the points of Read, one after the other, so that not all of their
 // distributions are in memory at once. f owns the set.
 func (s *Store) Each(m Metric, unit string, from, to, period int64, f func(start int64, set *Set)) error {
-	return s.EachAndZeros(m, unit, from, to, period, Zeros{}, f)
+	return s.EachAndZeros(m, unit, Periods{from, to, period}, Zeros{}, f)
 }
 
 // Zeros are minutes in which a metric is known to be zero although nothing is stored: those
 // from From on, below To. They are after all stored points of the metric.
 type Zeros struct{ From, To int64 }
 
-// EachAndZeros is Each with zeros where nothing is stored.
-func (s *Store) EachAndZeros(m Metric, unit string, from, to, period int64, z Zeros, f func(start int64, set *Set)) error {
-	if period%perMinute != 0 {
-		return s.seconds(m, unit, from, to, period, z, f)
+// EachAndZeros is Each, of periods in seconds, with zeros where nothing is stored.
+func (s *Store) EachAndZeros(m Metric, unit string, p Periods, z Zeros, f func(start int64, set *Set)) error {
+	if p.Length%perMinute != 0 {
+		return s.seconds(m, unit, p, z, f)
 	}
-	return s.minutes(m, unit, from/perMinute, (to+perMinute-1)/perMinute, period/perMinute, z, func(minute int64, set *Set) {
+	minutes := Periods{p.From / perMinute, (p.To + perMinute - 1) / perMinute, p.Length / perMinute}
+	return s.minutes(m, unit, minutes, z, func(minute int64, set *Set) {
 		f(minute*perMinute, set)
 	})
 }
@@ -58,15 +69,15 @@ type point struct {
 
 // merger merges points into periods, and calls f with these.
 type merger struct {
-	from, period int64
-	f            func(start int64, set *Set)
-	at           int64
-	set          *Set // of the period that begins at at; nil: there is none yet
+	periods Periods
+	f       func(start int64, set *Set)
+	at      int64
+	set     *Set // of the period that begins at at; nil: there is none yet
 }
 
 // add adds the next point, in ascending order.
 func (m *merger) add(at int64, set *Set) {
-	start := m.from + (at-m.from)/m.period*m.period
+	start := m.periods.start(at)
 	if m.set == nil || m.at != start {
 		m.end()
 		m.at, m.set = start, &Set{}
@@ -82,11 +93,11 @@ func (m *merger) end() {
 	}
 }
 
-// minutes is Each for periods of minutes.
-func (s *Store) minutes(m Metric, unit string, from, to, period int64, z Zeros, f func(start int64, set *Set)) error {
+// minutes is EachAndZeros for periods of whole minutes, in minutes.
+func (s *Store) minutes(m Metric, unit string, p Periods, z Zeros, f func(start int64, set *Set)) error {
 	now := Minute(s.kernel.Clock.Now())
 	series := idOf(seriesKey(&m, unit))
-	last := from + (to-from+period-1)/period*period // the end of the last period
+	from, last := p.From, p.end()
 	runs, err := s.steadyRuns(m, unit, max(from, now-Retention), min(last, now))
 	if err != nil {
 		return err
@@ -99,10 +110,10 @@ func (s *Store) minutes(m Metric, unit string, from, to, period int64, z Zeros, 
 	if err != nil {
 		return err
 	}
-	merged := merger{from: from, period: period, f: f}
-	filler := filler{runs: runs, now: now, from: from, period: period, merged: &merged}
+	merged := merger{periods: p, f: f}
+	filler := filler{runs: runs, now: now, merged: &merged}
 	add := func(minute int64, set *Set) {
-		if minute < now-Retention || period%stepOf(minute, now) != 0 {
+		if minute < now-Retention || p.Length%stepOf(minute, now) != 0 {
 			return
 		}
 		filler.upTo(minute)
@@ -135,26 +146,27 @@ func (s *Store) minutes(m Metric, unit string, from, to, period int64, z Zeros, 
 
 // filler inserts the values of steady runs where there are no points.
 type filler struct {
-	runs              []steadyRun
-	now, from, period int64
-	next              int64 // the minute after the last point
-	merged            *merger
+	runs   []steadyRun
+	now    int64
+	next   int64 // the minute after the last point
+	merged *merger
 }
 
 // upTo adds the values of the runs before a minute.
 func (l *filler) upTo(minute int64) {
+	p := &l.merged.periods
 	for len(l.runs) > 0 {
 		r := &l.runs[0]
 		for at, to := max(r.from, l.next), min(r.to, minute); at < to; {
 			// Equal values of one period are one addition.
-			end := min(to, l.from+(at-l.from)/l.period*l.period+l.period)
+			end := min(to, p.start(at)+p.Length)
 			if r.grows {
 				end = at + 1
 			}
-			if l.period%stepOf(at, l.now) == 0 {
+			if p.Length%stepOf(at, l.now) == 0 {
 				var set Set
 				set.Add(r.at(at), float64(end-at))
-				l.merged.add(max(Kept(at, l.now), l.from), &set)
+				l.merged.add(max(Kept(at, l.now), p.From), &set)
 			}
 			at = end
 		}

@@ -24,12 +24,11 @@ func secondKey(series id, second int64) []byte {
 	return binary.BigEndian.AppendUint32(k, uint32(second))
 }
 
-// seconds is Each for periods that are shorter than a minute.
-func (s *Store) seconds(m Metric, unit string, from, to, period int64, z Zeros, f func(start int64, set *Set)) error {
+// seconds is EachAndZeros for periods that are shorter than a minute.
+func (s *Store) seconds(m Metric, unit string, p Periods, z Zeros, f func(start int64, set *Set)) error {
 	series := idOf(seriesKey(&m, unit))
-	last := from + (to-from+period-1)/period*period // the end of the last period
-	last = min(last, max(s.furthest.Load()+1, z.To)*perMinute)
-	low := max(from, s.kernel.Clock.Now().Unix()-keepSeconds)
+	last := min(p.end(), max(s.furthest.Load()+1, z.To)*perMinute)
+	low := max(p.From, s.kernel.Clock.Now().Unix()-keepSeconds)
 	if low >= last {
 		return nil
 	}
@@ -37,8 +36,9 @@ func (s *Store) seconds(m Metric, unit string, from, to, period int64, z Zeros, 
 	if err != nil {
 		return err
 	}
-	merged := merger{from: from, period: period, f: f}
-	err = s.minutes(m, unit, (low+perMinute-1)/perMinute, (last+perMinute-1)/perMinute, 1, z, func(minute int64, set *Set) {
+	merged := merger{periods: p, f: f}
+	minutes := Periods{(low + perMinute - 1) / perMinute, (last + perMinute - 1) / perMinute, 1}
+	err = s.minutes(m, unit, minutes, z, func(minute int64, set *Set) {
 		start := minute * perMinute
 		for ; len(fine) > 0 && fine[0].at < start; fine = fine[1:] {
 			merged.add(fine[0].at, &fine[0].set)

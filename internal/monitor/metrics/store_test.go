@@ -146,7 +146,7 @@ func TestStoreKeepsEverything(t *testing.T) {
 						}
 					}
 					got, last := map[int64]float64{}, int64(-1)
-					if err := s.minutes(metricOf(name), "Count", from, to, period, Zeros{}, func(at int64, set *Set) {
+					if err := s.minutes(metricOf(name), "Count", Periods{from, to, period}, Zeros{}, func(at int64, set *Set) {
 						if at <= last {
 							t.Fatalf("%d follows %d", at, last)
 						}
@@ -173,7 +173,7 @@ func TestStoreKeepsEverything(t *testing.T) {
 func sums(t *testing.T, s *Store, m Metric, period int64) (lines string) {
 	t.Helper()
 	now := Minute(s.kernel.Clock.Now())
-	if err := s.minutes(m, "Count", (now-Retention)/hour*hour, now+hour, period, Zeros{}, func(at int64, set *Set) {
+	if err := s.minutes(m, "Count", Periods{(now - Retention) / hour * hour, now + hour, period}, Zeros{}, func(at int64, set *Set) {
 		lines += fmt.Sprintf("%s %v\n", time.Unix(at*60, 0).UTC().Format("01-02 15:04"), set.Sum)
 	}); err != nil {
 		t.Fatal(err)
@@ -452,7 +452,7 @@ func TestConcurrency(t *testing.T) {
 					s.flush(squeeze)
 					continue
 				}
-				if err := s.minutes(Metric{scope, "n", "a", ""}, "Count", Minute(start), Minute(start)+1, 1, Zeros{}, func(_ int64, set *Set) {
+				if err := s.minutes(Metric{scope, "n", "a", ""}, "Count", Periods{Minute(start), Minute(start) + 1, 1}, Zeros{}, func(_ int64, set *Set) {
 					if set.Sum < last || set.Sum > writers*each {
 						t.Errorf("%v follows %v", set.Sum, last)
 					}

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/maphash"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -253,11 +254,9 @@ func (s *Store) write(what extent, tx *kernel.Tx) (more bool, err error) {
 			due = st.takeDue(w)
 		}
 		st.mu.Unlock()
-		for _, waiting := range due {
-			for _, r := range waiting {
-				if r.awake() {
-					dirty = append(dirty, r)
-				}
+		for _, r := range slices.Concat(due...) {
+			if r.awake() {
+				dirty = append(dirty, r)
 			}
 		}
 		for _, r := range dirty {

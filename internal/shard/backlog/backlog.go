@@ -121,14 +121,6 @@ func (sh *Shard) DropBacklog(inc layout.Incarnation) {
 	}
 }
 
-// shardOfSubscription finds the shard of a subscription: its topic's.
-func (b *Backlogs) shardOfSubscription(sub arn.ARN) *Shard {
-	if t, _, ok := sub.SplitSubscription(); ok {
-		return b.ShardOf(t)
-	}
-	return b.ShardOf(sub)
-}
-
 // Conclude runs a command on the backlog of a lease, unless that was deleted. With sync it is
 // durable on return.
 func (l *Lease) Conclude(sync bool, f func(sh *Shard, qs *queues.Queue, now int64)) {
@@ -401,14 +393,14 @@ func (b *Backlogs) takesDeadLetters(a arn.ARN) (found bool) {
 }
 
 // sink moves messages to the backlogs of subscriptions.
-type sink struct{ e *Backlogs }
+type sink struct{ b *Backlogs }
 
 func (s sink) Home(dest arn.ARN) *transfer.Shard {
-	return s.e.shardOfSubscription(dest).Shard
+	return s.b.ShardOf(topicOf(dest)).Shard
 }
 
 func (s sink) Open(dest arn.ARN) (*queues.Queue, error) {
-	sh := s.e.shardOfSubscription(dest)
+	sh := s.b.ShardOf(topicOf(dest))
 	sub, ok := sh.Topics.Subscription(dest)
 	if !ok {
 		return nil, topic.ErrNoSubscription

@@ -96,7 +96,7 @@ func (b *Backlogs) DeliveriesFrom(ctx context.Context, sub arn.ARN, from Deliver
 		return nil, nil, err
 	}
 	ok := false
-	sh := b.shardOfSubscription(sub)
+	sh := b.ShardOf(topicOf(sub))
 	err = sh.RunDurableReads(func(*kernel.Tx) (err error) {
 		s, found := sh.deliverable(sub)
 		if ok = found; ok {

@@ -91,7 +91,7 @@ func (b *Backlogs) Backlog(ctx context.Context, sub arn.ARN) (info BacklogInfo, 
 	var low uint64
 	var leased int64
 	var qs *queues.Queue
-	sh := b.shardOfSubscription(sub)
+	sh := b.ShardOf(topicOf(sub))
 	err = b.ReadSubscription(ctx, sub, func(sh *Shard) error {
 		s, ok := sh.subscription(sub)
 		if !ok {
@@ -190,7 +190,7 @@ func (b *Backlogs) oldest(sh *Shard, qs *queues.Queue, low uint64) (sent int64, 
 // withBacklog runs f under the lock of a subscription's shard, and returns once everything that
 // f saw and did is durable. If there is no backlog, f is not run. Errors: NotFound, f's.
 func (b *Backlogs) withBacklog(name arn.ARN, f func(sh *Shard, sub *topic.Subscription, qs *queues.Queue) error) error {
-	sh := b.shardOfSubscription(name)
+	sh := b.ShardOf(topicOf(name))
 	return sh.RunDurableReads(func(*kernel.Tx) error {
 		sub, ok := sh.subscription(name)
 		if !ok {

@@ -17,7 +17,7 @@ import (
 // others are due. A deleted subscription has none. An unreadable message is left out, stays
 // leased until the next start, and is reported by the error.
 func (b *Backlogs) Take(sub arn.ARN, limit int) (taken []*Delivery, more bool, err error) {
-	sh := b.shardOfSubscription(sub)
+	sh := b.ShardOf(topicOf(sub))
 	var qs *queues.Queue
 	var durable func(before bool)
 	sh.RunLazy(func() {

@@ -190,7 +190,7 @@ func (d *delivery) HandOver(ctx context.Context) bool {
 		if span == nil {
 			span = d.beginSpan(tracing.Producer, "dead-letter")
 		}
-		return d.dispatcher.engine.Transfer(ctx, d.Delivery, d.made, dest, m, shard.DeliveryDeadLetter, reason)
+		return d.dispatcher.engine.Transfer(ctx, d.Delivery, dest, m, shard.Ending{Attempt: d.made, State: shard.DeliveryDeadLetter, Reason: reason})
 	})
 	if m == nil {
 		d.drop(reason)

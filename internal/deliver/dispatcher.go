@@ -27,7 +27,7 @@ type Engine interface {
 	Delivered(d *shard.Delivery, a shard.Attempt)
 	Retry(d *shard.Delivery, a shard.Attempt, due time.Time)
 	Release(d *shard.Delivery)
-	Transfer(ctx context.Context, d *shard.Delivery, a shard.Attempt, dest arn.ARN, m *message.Message, state shard.DeliveryState, reason string) error
+	Transfer(ctx context.Context, d *shard.Delivery, dest arn.ARN, m *message.Message, e shard.Ending) error
 	Drop(d *shard.Delivery, a shard.Attempt, reason string)
 }
 

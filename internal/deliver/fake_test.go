@@ -221,7 +221,7 @@ func (e *engine) Release(d *shard.Delivery) {
 	e.end(d, shard.Attempt{}).receives--
 }
 
-func (e *engine) Transfer(_ context.Context, d *shard.Delivery, a shard.Attempt, dest arn.ARN, m *message.Message, state shard.DeliveryState, reason string) error {
+func (e *engine) Transfer(_ context.Context, d *shard.Delivery, dest arn.ARN, m *message.Message, ending shard.Ending) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.refuse != nil {
@@ -229,7 +229,7 @@ func (e *engine) Transfer(_ context.Context, d *shard.Delivery, a shard.Attempt,
 			return err
 		}
 	}
-	e.finish(d, a, finished{state: state, reason: reason, dest: dest, m: m})
+	e.finish(d, ending.Attempt, finished{state: ending.State, reason: ending.Reason, dest: dest, m: m})
 	return nil
 }
 

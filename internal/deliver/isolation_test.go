@@ -174,7 +174,7 @@ func TestLocalAttempts(t *testing.T) {
 		if err != nil {
 			return Outcome{Class: ClientError}
 		}
-		return TransferOutcome(r.Transfer(ctx, q.Delivery, shard.Attempt{At: q.At, Outcome: "success"}, target, m, shard.DeliveryDelivered, ""))
+		return TransferOutcome(r.Transfer(ctx, q.Delivery, target, m, shard.Ending{Attempt: shard.Attempt{At: q.At, Outcome: "success"}, State: shard.DeliveryDelivered}))
 	}
 	r.dispatcher.options.Senders[topic.SQS] = r.sender
 	sub := testSub("a", target.String(), topic.SQS, testDLQ)

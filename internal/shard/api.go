@@ -31,6 +31,8 @@ type (
 	DeliveryPlace = backlog.DeliveryPlace
 	// DeliveryState is that of backlog.
 	DeliveryState = backlog.DeliveryState
+	// Ending is that of backlog.
+	Ending = backlog.Ending
 	// Waiting is that of backlog.
 	Waiting = backlog.Waiting
 	// EventsInfo is that of functions.

@@ -550,7 +550,7 @@ func (c *carrier) carry(sub arn.ARN) {
 				ID: c.newID(), Sender: d.Message.Sender, Group: d.Message.Group, Dedup: d.Message.Dedup, Body: bytes.Clone(d.Message.Body),
 			}
 			m.Seal()
-			err := c.engine.Transfer(context.Background(), d, backlog.Attempt{Outcome: "success"}, dest, m, backlog.DeliveryDelivered, "")
+			err := c.engine.Transfer(context.Background(), d, dest, m, backlog.Ending{Attempt: backlog.Attempt{Outcome: "success"}, State: backlog.DeliveryDelivered})
 			if err != nil {
 				c.t.Error(err)
 			}

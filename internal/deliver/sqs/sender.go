@@ -13,7 +13,7 @@ import (
 
 // Engine transfers messages; *shard.Engine implements it.
 type Engine interface {
-	Transfer(ctx context.Context, d *shard.Delivery, a shard.Attempt, dest arn.ARN, m *message.Message, state shard.DeliveryState, reason string) error
+	Transfer(ctx context.Context, d *shard.Delivery, dest arn.ARN, m *message.Message, e shard.Ending) error
 }
 
 // Sender makes transfers. It implements deliver.Sender.
@@ -42,8 +42,10 @@ func (s *Sender) Send(ctx context.Context, r *deliver.Request) deliver.Outcome {
 	if err != nil {
 		return deliver.Outcome{Class: deliver.ClientError, Detail: err.Error()}
 	}
-	a := shard.Attempt{At: r.At, Outcome: deliver.Success.String()}
-	out := deliver.TransferOutcome(s.engine.Transfer(ctx, r.Delivery, a, dest, m, shard.DeliveryDelivered, ""))
+	ending := shard.Ending{
+		Attempt: shard.Attempt{At: r.At, Outcome: deliver.Success.String()}, State: shard.DeliveryDelivered,
+	}
+	out := deliver.TransferOutcome(s.engine.Transfer(ctx, r.Delivery, dest, m, ending))
 	out.Provider.ID = m.ID
 	return out
 }

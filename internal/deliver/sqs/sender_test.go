@@ -28,9 +28,9 @@ type engine struct {
 	received [][]byte
 }
 
-func (e *engine) Transfer(ctx context.Context, d *shard.Delivery, a shard.Attempt, dest arn.ARN, m *message.Message, state shard.DeliveryState, _ string) error {
-	if dest != target || state != shard.DeliveryDelivered || a.Outcome != "success" || a.At.IsZero() || d == nil {
-		e.t.Errorf("transfer to %s as %s, attempt %+v", dest, state, a)
+func (e *engine) Transfer(ctx context.Context, d *shard.Delivery, dest arn.ARN, m *message.Message, ending shard.Ending) error {
+	if dest != target || ending.State != shard.DeliveryDelivered || ending.Attempt.Outcome != "success" || ending.Attempt.At.IsZero() || d == nil {
+		e.t.Errorf("transfer to %s that ends with %+v", dest, ending)
 	}
 	switch e.behaviour {
 	case sendertest.Fails:

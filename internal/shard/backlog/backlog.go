@@ -146,25 +146,27 @@ func (b *Backlogs) Current(d *Delivery) (current bool) {
 }
 
 // Delivered acknowledges a delivery that succeeded.
-func (b *Backlogs) Delivered(d *Delivery, a Attempt) { b.end(d, a, DeliveryDelivered, "") }
+func (b *Backlogs) Delivered(d *Delivery, a Attempt) {
+	b.end(d, Ending{Attempt: a, State: DeliveryDelivered})
+}
 
 // Drop removes a delivery that failed for good and that no dead-letter queue takes, or can be given.
 func (b *Backlogs) Drop(d *Delivery, a Attempt, reason string) {
-	b.end(d, a, DeliveryDropped, reason)
+	b.end(d, Ending{Attempt: a, State: DeliveryDropped, Reason: reason})
 }
 
-func (b *Backlogs) end(d *Delivery, a Attempt, state DeliveryState, reason string) {
+func (b *Backlogs) end(d *Delivery, e Ending) {
 	d.Conclude(false, func(sh *Shard, qs *queues.Queue, _ int64) {
 		sh.AckSource(qs, d.Queued)
-		if r := sh.recipients[d.Subscription.ARN]; r != nil && state == DeliveryDropped {
+		if r := sh.recipients[d.Subscription.ARN]; r != nil && e.State == DeliveryDropped {
 			made := d.History.Total
-			if a.Outcome != "" {
+			if e.Attempt.Outcome != "" {
 				made++
 			}
-			r.Failed(d, made, reason)
+			r.Failed(d, made, e.Reason)
 		}
 	})
-	b.Finish(d, a, state, reason)
+	b.Finish(d, e)
 }
 
 // Retry records a failed attempt, if a is one, and requeues the message until due. If the
@@ -193,31 +195,30 @@ func (b *Backlogs) Release(d *Delivery) {
 	})
 }
 
-// Finish adds a delivery that has ended, after the attempt a if it is one, to the list that
-// operators see.
-func (b *Backlogs) Finish(d *Delivery, a Attempt, state DeliveryState, reason string) {
-	if a.Outcome != "" {
-		d.History.add(a)
+// Finish adds a delivery that has ended to the list that operators see.
+func (b *Backlogs) Finish(d *Delivery, e Ending) {
+	if e.Attempt.Outcome != "" {
+		d.History.add(e.Attempt)
 	}
 	now := b.Clock.Now().UnixMilli()
 	f := Finished{
-		id: d.Message.ID, state: state, published: d.Message.Sent, at: now, total: d.History.Total, attempts: d.History.attempts(),
-		reason: reason,
+		id: d.Message.ID, state: e.State, published: d.Message.Sent, at: now, total: d.History.Total, attempts: d.History.attempts(),
+		reason: e.Reason,
 	}
 	b.Finished.Add(d.Subscription.ARN, &f)
 }
 
 // Transfer moves a delivery into a queue as message m, which the caller has made and sealed. It
-// is durable on return, and the delivery is finished with the given state. After a refusal it
+// is durable on return, and the delivery ends with e. After a refusal it
 // is still leased: QueueDoesNotExist and AccessDenied are permanent, Unavailable and Throttled
 // temporary.
-func (b *Backlogs) Transfer(ctx context.Context, d *Delivery, a Attempt, dest arn.ARN, m *message.Message, state DeliveryState, reason string) error {
+func (b *Backlogs) Transfer(ctx context.Context, d *Delivery, dest arn.ARN, m *message.Message, e Ending) error {
 	if err := b.encryptFor(dest, d, m); err != nil {
 		return err
 	}
-	moved, err := b.MoveOut(ctx, &d.Lease, m, b.incoming(d, dest, m, state))
+	moved, err := b.MoveOut(ctx, &d.Lease, m, b.incoming(d, dest, m, e.State))
 	if moved {
-		b.Finish(d, a, state, reason)
+		b.Finish(d, e)
 	}
 	return err
 }

@@ -24,6 +24,13 @@ type Attempt struct {
 	Latency time.Duration `json:"latency"`
 }
 
+// Ending is how a delivery ends.
+type Ending struct {
+	Attempt Attempt // the last one; without an Outcome: it ends without an attempt
+	State   DeliveryState
+	Reason  string // why it was not delivered; empty: it was
+}
+
 // DeliveryState is the state of a delivery.
 type DeliveryState string
 

@@ -476,7 +476,7 @@ func (b *Backlogs) Remove(ctx context.Context, d *Delivery, dest arn.ARN, m *mes
 		c.Wait() // the refusal may depend on it
 		return func() {}, err
 	}
-	b.Finish(d, Attempt{}, state, reason)
+	b.Finish(d, Ending{State: state, Reason: reason})
 	if m != nil {
 		b.SinkOf(dest).Arrived(dest, m)
 	}

@@ -334,7 +334,7 @@ func (e *Functions) TransferEvent(ctx context.Context, d *backlog.Delivery, a ba
 	}
 	moved, err := e.MoveOut(ctx, &d.Lease, m, transfer.Incoming{To: dest, Enter: enter})
 	if moved {
-		e.Finish(d, a, backlog.DeliveryDelivered, "")
+		e.Finish(d, backlog.Ending{Attempt: a, State: backlog.DeliveryDelivered})
 	}
 	return err
 }

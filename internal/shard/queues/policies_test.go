@@ -133,7 +133,7 @@ func TestForbiddenTransfer(t *testing.T) {
 		transfer := func() error {
 			m := &message.Message{ID: shardtest.MessageID(7), Body: []byte("a")}
 			m.Seal()
-			return w.Transfer(ctx, ds[0], backlog.Attempt{Outcome: "success"}, w.Queue, m, backlog.DeliveryDelivered, "")
+			return w.Transfer(ctx, ds[0], w.Queue, m, backlog.Ending{Attempt: backlog.Attempt{Outcome: "success"}, State: backlog.DeliveryDelivered})
 		}
 		if err := transfer(); fault.KindOf(err) != fault.AccessDenied {
 			t.Errorf("two steps %t: %v", twoStep, err)

@@ -65,7 +65,7 @@ func TestSignedWhenReceived(t *testing.T) {
 		if twoStep {
 			for _, d := range shardtest.TakeAll(t, e, sub) {
 				m, _ := o.Render(d.Message)
-				if err := e.Transfer(ctx, d, backlog.Attempt{}, shardtest.QueueARN("q"), m, backlog.DeliveryDelivered, ""); err != nil {
+				if err := e.Transfer(ctx, d, shardtest.QueueARN("q"), m, backlog.Ending{State: backlog.DeliveryDelivered}); err != nil {
 					t.Fatal(err)
 				}
 			}

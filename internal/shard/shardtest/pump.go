@@ -88,7 +88,7 @@ func (p *Pump) deliver(t testing.TB, d *backlog.Delivery) {
 		return
 	}
 	m, _ := p.Render(d.Message)
-	if err := p.Engine.Transfer(context.Background(), d, a, dest, m, backlog.DeliveryDelivered, ""); err != nil {
+	if err := p.Engine.Transfer(context.Background(), d, dest, m, backlog.Ending{Attempt: a, State: backlog.DeliveryDelivered}); err != nil {
 		p.Engine.Drop(d, a, err.Error())
 	}
 }

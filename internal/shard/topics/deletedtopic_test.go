@@ -256,7 +256,7 @@ func TestDeletedTopicStandsStill(t *testing.T) {
 		p := &shardtest.Pump{Engine: e, NewID: func() message.ID { return shardtest.MessageID(9) }}
 		e.SetConsumer("sns", p)
 		m := shardtest.NewMessage(7, "old")
-		must(e.Transfer(ctx, ds[1], backlog.Attempt{}, shardtest.QueueARN("q"), m, backlog.DeliveryDelivered, ""))
+		must(e.Transfer(ctx, ds[1], shardtest.QueueARN("q"), m, backlog.Ending{State: backlog.DeliveryDelivered}))
 		if info, err := e.QueueInfo(ctx, shardtest.QueueARN("q")); err != nil || info.Counts.Visible != 0 {
 			t.Errorf("a message of what was deleted is in a queue: %+v, %v", info.Counts, err)
 		}

@@ -224,17 +224,13 @@ func (f *filtering) nextBatch(high position, hops *int) (batch []position, err e
 		first := -1
 		for i := range f.merged {
 			c := &f.merged[i]
-			for len(c.ahead) == 0 && !c.done {
-				c.step = min(chunk/4, max(4, 2*c.step))
-				if c.ahead, c.at, c.done, err = f.logs.index(f.group, c.stream, c.at, high, c.step); err != nil {
-					return nil, err
-				}
-				if len(c.ahead) == 0 && !c.done {
-					if *hops++; *hops > maxPauses { // the next call continues
-						f.at, f.more = f.lowWatermark(high), true
-						return batch, nil
-					}
-				}
+			paused, err := f.fill(c, high, hops)
+			if err != nil {
+				return nil, err
+			}
+			if paused {
+				f.at, f.more = f.lowWatermark(high), true
+				return batch, nil
 			}
 			if len(c.ahead) > 0 && (first < 0 || c.ahead[0].less(f.merged[first].ahead[0])) {
 				first = i
@@ -247,6 +243,24 @@ func (f *filtering) nextBatch(high position, hops *int) (batch []position, err e
 		batch, c.ahead = append(batch, c.ahead[0]), c.ahead[1:]
 	}
 	return batch, nil
+}
+
+// fill reads ahead in a stream until a position is there or the stream ends. It pauses once all
+// streams together have had too many steps without one, so that the next call continues.
+func (f *filtering) fill(c *cursor, high position, hops *int) (paused bool, err error) {
+	for len(c.ahead) == 0 && !c.done {
+		c.step = min(chunk/4, max(4, 2*c.step))
+		if c.ahead, c.at, c.done, err = f.logs.index(f.group, c.stream, c.at, high, c.step); err != nil {
+			return false, err
+		}
+		if len(c.ahead) > 0 || c.done {
+			break
+		}
+		if *hops++; *hops > maxPauses {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // lowWatermark is the lowest position up to which all streams have been read.

@@ -239,15 +239,8 @@ func (g *graph) deadLetters(ctx context.Context, region, account string) error {
 		full := false
 		sh.View(func() {
 			sh.EachSource(func(dlq arn.ARN, names []string) bool {
-				if dlq.Region != region || dlq.Account != account {
-					return true
-				}
-				for _, name := range names {
-					if full = !g.add(Edge{From: arn.Queue(region, account, name).String(), To: dlq.String(), Kind: "dead-letter", State: "active"}); full {
-						return false
-					}
-				}
-				return true
+				full = dlq.Region == region && dlq.Account == account && !g.addSources(dlq, names)
+				return !full
 			})
 		})
 		if full {
@@ -255,6 +248,18 @@ func (g *graph) deadLetters(ctx context.Context, region, account string) error {
 		}
 	}
 	return nil
+}
+
+// addSources adds the edges from queues, in the region and account of their dead-letter queue, to
+// that. ok is false once the graph takes no more.
+func (g *graph) addSources(dlq arn.ARN, names []string) (ok bool) {
+	for _, name := range names {
+		from := arn.Queue(dlq.Region, dlq.Account, name)
+		if !g.add(Edge{From: from.String(), To: dlq.String(), Kind: "dead-letter", State: "active"}) {
+			return false
+		}
+	}
+	return true
 }
 
 // within drops the edges that are not connected to a node.

@@ -36,25 +36,33 @@ func isName(text string) bool {
 	})
 }
 
+// passed are the session policies and session tags that a caller passes for a session.
+type passed struct {
+	policy     *string // a document; nil: none
+	managed    []PolicyARN
+	tags       []Tag
+	transitive []string // the keys of those tags that sessions chained to this one keep
+}
+
 // limit puts the session policies and tags into a session, and reports how much of their
 // packed size limit they use, in percent; nil if there are none.
-func (s *Service) limit(session *identity.Session, policy *string, managed []PolicyARN, tags []Tag, transitive []string) (packed *int, err error) {
-	if policy != nil {
-		if len([]rune(*policy)) > maxPolicy {
-			return nil, check.Invalid("1 validation error detected: Value '%s' at 'policy' failed to satisfy constraint: Member must have length less than or equal to %d", *policy, maxPolicy)
+func (s *Service) limit(session *identity.Session, p passed) (packed *int, err error) {
+	if p.policy != nil {
+		if len([]rune(*p.policy)) > maxPolicy {
+			return nil, check.Invalid("1 validation error detected: Value '%s' at 'policy' failed to satisfy constraint: Member must have length less than or equal to %d", *p.policy, maxPolicy)
 		}
-		if err := iam.CheckDocument(iam.Identity, *policy); err != nil {
+		if err := iam.CheckDocument(iam.Identity, *p.policy); err != nil {
 			return nil, err
 		}
-		if err := identity.CheckPolicy(iam.Identity, *policy); err != nil {
+		if err := identity.CheckPolicy(iam.Identity, *p.policy); err != nil {
 			return nil, err
 		}
-		session.Policies = append(session.Policies, *policy)
+		session.Policies = append(session.Policies, *p.policy)
 	}
-	if err := s.limitManaged(session, managed); err != nil {
+	if err := s.limitManaged(session, p.managed); err != nil {
 		return nil, err
 	}
-	if err := setTags(session, tags, transitive); err != nil {
+	if err := setTags(session, p.tags, p.transitive); err != nil {
 		return nil, err
 	}
 	size := 0
@@ -189,7 +197,7 @@ func (s *Service) assumeRole(_ context.Context, call *api.Call, in *AssumeRoleIn
 		}
 		inherit(session, before)
 	}
-	credentials, packed, err := s.begin(call, session, lasts, in.Policy, in.PolicyArns, in.Tags, in.TransitiveTagKeys)
+	credentials, packed, err := s.begin(call, session, lasts, passed{in.Policy, in.PolicyArns, in.Tags, in.TransitiveTagKeys})
 	if err != nil {
 		return nil, err
 	}
@@ -198,10 +206,8 @@ func (s *Service) assumeRole(_ context.Context, call *api.Call, in *AssumeRoleIn
 
 // begin limits a session of a role, and makes its credentials. This counts as a use of the
 // role.
-func (s *Service) begin(
-	call *api.Call, session *identity.Session, lasts time.Duration, policy *string, managed []PolicyARN, tags []Tag, transitive []string,
-) (*Credentials, *int, error) {
-	packed, err := s.limit(session, policy, managed, tags, transitive)
+func (s *Service) begin(call *api.Call, session *identity.Session, lasts time.Duration, p passed) (*Credentials, *int, error) {
+	packed, err := s.limit(session, p)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -161,7 +161,7 @@ func (s *Service) getFederationToken(_ context.Context, call *api.Call, in *GetF
 			return nil, err
 		}
 	}
-	packed, err := s.limit(session, in.Policy, in.PolicyArns, in.Tags, nil)
+	packed, err := s.limit(session, passed{policy: in.Policy, managed: in.PolicyArns, tags: in.Tags})
 	if err != nil {
 		return nil, err
 	}

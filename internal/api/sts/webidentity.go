@@ -131,7 +131,7 @@ func (s *Service) assumeRoleWithWebIdentity(ctx context.Context, call *api.Call,
 	session := &identity.Session{
 		Kind: caller.Session, Account: role.Account, Of: role.ID, Name: *in.RoleSessionName, Provider: provider.ARN(), Source: said.SourceIdentity, Claims: keys,
 	}
-	credentials, packed, err := s.begin(call, session, lasts, in.Policy, in.PolicyArns, said.Tags, said.Transitive)
+	credentials, packed, err := s.begin(call, session, lasts, passed{in.Policy, in.PolicyArns, said.Tags, said.Transitive})
 	if err != nil {
 		return nil, err
 	}

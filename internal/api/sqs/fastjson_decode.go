@@ -155,24 +155,27 @@ func (in *DeleteMessageBatchInput) FastDecode(body []byte) error {
 			}
 			in.Entries = make([]DeleteMessageBatchRequestEntry, 0, usualBatch)
 			for more := s.Array(); more; more = s.More() {
-				var e DeleteMessageBatchRequestEntry
-				for key, ok := s.Object(); ok; key, ok = s.Key() {
-					switch string(key) {
-					case "Id":
-						e.Id = s.String()
-					case "ReceiptHandle":
-						e.ReceiptHandle = s.String()
-					default:
-						s.Fail()
-					}
-				}
-				in.Entries = append(in.Entries, e)
+				in.Entries = append(in.Entries, DeleteMessageBatchRequestEntry{})
+				in.Entries[len(in.Entries)-1].scan(&s)
 			}
 		default:
 			s.Fail()
 		}
 	}
 	return s.End()
+}
+
+func (e *DeleteMessageBatchRequestEntry) scan(s *fastjson.Scanner) {
+	for key, ok := s.Object(); ok; key, ok = s.Key() {
+		switch string(key) {
+		case "Id":
+			e.Id = s.String()
+		case "ReceiptHandle":
+			e.ReceiptHandle = s.String()
+		default:
+			s.Fail()
+		}
+	}
 }
 
 // FastDecode implements awsjson.FastDecoder.

@@ -129,10 +129,12 @@ func (e *event) hand(ctx context.Context, p parcel, last bool) (moved bool, err 
 	if p.to == function.ToDeadLetter {
 		return e.send(ctx, p.dest, e.ev.Payload, e.deadLetterAttributes(), last)
 	}
-	moved, err = e.send(ctx, p.dest, e.record(false), nil, last)
+	moved, err = e.send(ctx, p.dest, encode(e.record()), nil, last)
 	if fault.KindOf(err) == fault.InvalidParameter && e.ev.Progress.Condition != function.Success {
 		// Too large: send the record of the failure without payloads.
-		return e.send(ctx, p.dest, e.record(true), nil, last)
+		r := e.record()
+		r.RequestPayload, r.ResponsePayload = nil, nil
+		return e.send(ctx, p.dest, encode(r), nil, last)
 	}
 	return moved, err
 }

@@ -37,14 +37,14 @@ type responseContext struct {
 	FunctionError   string `json:"functionError,omitempty"`
 }
 
-// record is the record of the event for its destination; bare omits the payloads.
-func (e *event) record(bare bool) []byte {
+// record is the record of the event for its destination.
+func (e *event) record() *record {
 	p := &e.ev.Progress
 	qualifier := e.ev.Qualifier
 	if qualifier == "" {
 		qualifier = function.Latest
 	}
-	r := record{
+	r := &record{
 		Version: "1.0", Timestamp: e.clock.Now().UTC().Format(clock.ISO8601),
 		RequestContext: requestContext{
 			RequestID: uuid.UUID(e.ev.ID).String(), FunctionARN: e.ev.Function.Qualify(qualifier).String(),
@@ -56,13 +56,14 @@ func (e *event) record(bare bool) []byte {
 		r.ResponseContext = &responseContext{StatusCode: http.StatusOK, ExecutedVersion: p.Response.Version, FunctionError: p.Response.Error}
 		r.ResponsePayload = asJSON(p.Response.Payload)
 	}
-	if bare {
-		r.RequestPayload, r.ResponsePayload = nil, nil
-	}
+	return r
+}
+
+func encode(r *record) []byte {
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(&r); err != nil {
+	if err := enc.Encode(r); err != nil {
 		panic(err) // raw members were validated
 	}
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n"))

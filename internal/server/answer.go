@@ -25,6 +25,7 @@ import (
 	"godwit.dev/godwit/internal/server/ingesting"
 	"godwit.dev/godwit/internal/server/monitoring"
 	"godwit.dev/godwit/internal/server/operating"
+	"godwit.dev/godwit/internal/sigv4"
 	"godwit.dev/godwit/internal/wire"
 )
 
@@ -40,21 +41,7 @@ func newParts(deps Deps, s *state, r *running) (Parts, error) {
 	if err != nil {
 		return Parts{}, err
 	}
-	answers := wire.NewHandler(wire.Options{
-		Services: services(deps, s, r, functions, objects),
-		Logger:   deps.Log, Clock: deps.Clock, Observe: s.prometheus.Observe(), Tracer: deps.tracer, NewRequestID: ids.Text,
-		Admit: func(call *api.Call) error {
-			if err := s.accounts.Request(call.Account); err != nil {
-				return err
-			}
-			s.identities.NoteUse(call.AccessKey, call.Service, call.Region)
-			return s.engine.ServiceFault(call.Service, call.Region, call.Account)
-		},
-		Authentic: verifier, Known: s.identities.Known, Audit: audited(trail), Authorize: authorization(deps, s.authorizer, s.kms),
-		Pace: deps.Limits.Pace(), Requests: deps.Limits.requests, Answers: deps.Limits.answers,
-		DefaultRegion: deps.Config.Region, DefaultAccount: deps.Config.Account,
-	})
-
+	answers := newAnswers(deps, s, services(deps, s, r, functions, objects), verifier, trail)
 	sessions := newSessions(deps, s.credentials)
 	gate := operating.New(operating.Options{Config: deps.Config, Clock: deps.Clock, Verifier: verifier, Policies: s.authorizer, Trail: trail, Sessions: ofSessions(sessions), Used: s.identities.NoteUse})
 	deploy(deps, s, answers, gate)
@@ -104,6 +91,24 @@ func newParts(deps Deps, s *state, r *running) (Parts, error) {
 		parts.OfFunctions = wrap(parts.Wire)
 	}
 	return parts, nil
+}
+
+// newAnswers makes the handler of AWS's requests.
+func newAnswers(deps Deps, s *state, services []*wire.Service, verifier *sigv4.Verifier, trail *audit.Trail) *wire.Handler {
+	return wire.NewHandler(wire.Options{
+		Services: services,
+		Logger:   deps.Log, Clock: deps.Clock, Observe: s.prometheus.Observe(), Tracer: deps.tracer, NewRequestID: ids.Text,
+		Admit: func(call *api.Call) error {
+			if err := s.accounts.Request(call.Account); err != nil {
+				return err
+			}
+			s.identities.NoteUse(call.AccessKey, call.Service, call.Region)
+			return s.engine.ServiceFault(call.Service, call.Region, call.Account)
+		},
+		Authentic: verifier, Known: s.identities.Known, Audit: audited(trail), Authorize: authorization(deps, s.authorizer, s.kms),
+		Pace: deps.Limits.Pace(), Requests: deps.Limits.requests, Answers: deps.Limits.answers,
+		DefaultRegion: deps.Config.Region, DefaultAccount: deps.Config.Account,
+	})
 }
 
 // newChecks makes the checks of the server's health, and has Prometheus report them.

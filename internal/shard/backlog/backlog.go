@@ -121,17 +121,17 @@ func (sh *Shard) DropBacklog(inc layout.Incarnation) {
 	}
 }
 
-// Conclude runs a command on the backlog of a lease, unless that was deleted. With sync it is
-// durable on return.
-func (l *Lease) Conclude(sync bool, f func(sh *Shard, qs *queues.Queue, now int64)) {
-	c, _ := l.Shard.Run(journal.EagerIf(sync), func(*kernel.Tx) error {
+// Conclude runs a command on the backlog of a lease, unless that was deleted. It is durable on
+// return, unless it is journal.Lazy.
+func (l *Lease) Conclude(when journal.Durability, f func(sh *Shard, qs *queues.Queue, now int64)) {
+	c, _ := l.Shard.Run(when, func(*kernel.Tx) error {
 		if !l.Queue.Ended() {
 			f(l.Shard, l.Queue, l.Shard.Now())
 			l.Shard.Touch(l.Queue)
 		}
 		return nil
 	})
-	if sync {
+	if when != journal.Lazy {
 		c.Wait()
 	}
 }
@@ -156,7 +156,7 @@ func (b *Backlogs) Drop(d *Delivery, a Attempt, reason string) {
 }
 
 func (b *Backlogs) end(d *Delivery, e Ending) {
-	d.Conclude(false, func(sh *Shard, qs *queues.Queue, _ int64) {
+	d.Conclude(journal.Lazy, func(sh *Shard, qs *queues.Queue, _ int64) {
 		sh.AckSource(qs, d.Queued)
 		if r := sh.recipients[d.Subscription.ARN]; r != nil && e.State == DeliveryDropped {
 			made := d.History.Total
@@ -176,7 +176,7 @@ func (b *Backlogs) Retry(d *Delivery, a Attempt, due time.Time) {
 		d.History.add(a)
 	}
 	d.History.Kept, d.History.cause = d.Kept, d.Cause
-	d.Conclude(!d.Cause.IsZero(), func(sh *Shard, qs *queues.Queue, now int64) {
+	d.Conclude(journal.EagerIf(!d.Cause.IsZero()), func(sh *Shard, qs *queues.Queue, now int64) {
 		sh.Batch.Set(qs.Machine.Keys().History(d.Queued.Sequence), d.History.Encode())
 		// It fails only if the subscription was deleted: the lease is ours.
 		_, _ = sh.Do(qs, now, queue.Return{Lease: d.Queued, Due: sh.At(due), History: true})
@@ -186,7 +186,7 @@ func (b *Backlogs) Retry(d *Delivery, a Attempt, due time.Time) {
 // Release releases the lease of a delivery that was not attempted; it is due at once. One that
 // was never attempted keeps its place before messages published later.
 func (b *Backlogs) Release(d *Delivery) {
-	d.Conclude(false, func(sh *Shard, qs *queues.Queue, now int64) {
+	d.Conclude(journal.Lazy, func(sh *Shard, qs *queues.Queue, now int64) {
 		due := now
 		if d.Attempt == 1 {
 			due = min(d.Message.Sent, now)

@@ -237,13 +237,13 @@ func (e *Functions) queuedEvent(fn arn.ARN, l backlog.Lease) (*QueuedEvent, erro
 
 // EventDone removes an event that needs no further attempt.
 func (e *Functions) EventDone(ev *QueuedEvent) {
-	ev.Conclude(false, func(sh *backlog.Shard, qs *queues.Queue, _ int64) { sh.AckSource(qs, ev.Queued) })
+	ev.Conclude(journal.Lazy, func(sh *backlog.Shard, qs *queues.Queue, _ int64) { sh.AckSource(qs, ev.Queued) })
 }
 
 // RetryEvent stores the progress of an event, and schedules its next attempt.
 func (e *Functions) RetryEvent(ev *QueuedEvent, due time.Time) {
 	progress := ev.Progress.Encode()
-	ev.Conclude(false, func(sh *backlog.Shard, qs *queues.Queue, now int64) {
+	ev.Conclude(journal.Lazy, func(sh *backlog.Shard, qs *queues.Queue, now int64) {
 		sh.Batch.Set(qs.Machine.Keys().History(ev.Queued.Sequence), progress)
 		// The lease is the consumer's: it fails only if the function was deleted.
 		_, _ = sh.Do(qs, now, queue.Return{Lease: ev.Queued, Due: sh.At(due), History: true})
@@ -252,7 +252,7 @@ func (e *Functions) RetryEvent(ev *QueuedEvent, due time.Time) {
 
 // ReleaseEvent returns an event without an attempt, due now.
 func (e *Functions) ReleaseEvent(ev *QueuedEvent) {
-	ev.Conclude(false, func(sh *backlog.Shard, qs *queues.Queue, now int64) {
+	ev.Conclude(journal.Lazy, func(sh *backlog.Shard, qs *queues.Queue, now int64) {
 		_, _ = sh.Do(qs, now, queue.Return{Lease: ev.Queued, Due: now, Uncounted: true}) // as above
 	})
 }

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -19,7 +18,6 @@ import (
 	lambdasender "godwit.dev/godwit/internal/deliver/lambda"
 	smssender "godwit.dev/godwit/internal/deliver/sms"
 	sqssender "godwit.dev/godwit/internal/deliver/sqs"
-	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/function"
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard"
@@ -53,54 +51,30 @@ func kind(t *testing.T, p topic.Protocol, endpoint string) consumetest.Kind {
 	attempts := &made{}
 	web := httpsender.New(httpsender.Options{AllowPrivate: true})
 	t.Cleanup(web.Close)
-	return consumetest.Kind{
-		Service: "sns",
-		Create: func(w *consumetest.World) {
-			w.Must(w.Engine.CreateTopic(w.Context(), topic.CreateTopic{ARN: name}))
-			s, err := w.Engine.Subscribe(w.Context(), topic.Subscribe{
-				Topic: name, Owner: account, Protocol: p.String(), Endpoint: endpoint, ID: uuid.NewString(), Token: "token",
-				Attributes: map[string]string{"RedrivePolicy": `{"deadLetterTargetArn":"` + consumetest.DeadLetters.String() + `"}`},
-			})
+	k := consumetest.OfSubscription(&sub, "client-side error: ")
+	k.Create = func(w *consumetest.World) {
+		w.Must(w.Engine.CreateTopic(w.Context(), topic.CreateTopic{ARN: name}))
+		s, err := w.Engine.Subscribe(w.Context(), topic.Subscribe{
+			Topic: name, Owner: account, Protocol: p.String(), Endpoint: endpoint, ID: uuid.NewString(), Token: "token",
+			Attributes: map[string]string{"RedrivePolicy": `{"deadLetterTargetArn":"` + consumetest.DeadLetters.String() + `"}`},
+		})
+		w.Must(err)
+		sub = s.ARN
+		if p == topic.HTTP {
+			_, err := w.Engine.ConfirmSubscription(w.Context(), topic.Confirm{Topic: name, Token: "token"})
 			w.Must(err)
-			sub = s.ARN
-			if p == topic.HTTP {
-				_, err := w.Engine.ConfirmSubscription(w.Context(), topic.Confirm{Topic: name, Token: "token"})
-				w.Must(err)
-			}
-		},
-		Plug: func(w *consumetest.World) consumetest.Dispatcher {
-			return deliver.New(deliver.Options{
-				Engine: w.Engine, Clock: w.Clock, Events: attempts,
-				Senders: map[topic.Protocol]deliver.Sender{
-					topic.HTTP: web, topic.SQS: sqssender.New(w.Engine), topic.Lambda: lambdasender.New(w.Engine),
-				},
-			})
-		},
-		Submit: func(w *consumetest.World) {
-			_, err := w.Engine.Publish(w.Context(), name, shard.Publication{ID: message.ID(uuid.New()), Body: []byte("text")})
-			w.Must(err)
-		},
-		Delete: func(w *consumetest.World) {
-			w.Must(w.Engine.Unsubscribe(w.Context(), topic.Unsubscribe{Subscription: sub, Authenticated: true}))
-		},
-		Attempts: func() int { return int(attempts.n.Load()) },
-		Left: func(w *consumetest.World) int64 {
-			info, err := w.Engine.Backlog(w.Context(), sub)
-			if fault.KindOf(err) == fault.NotFound {
-				return 0
-			}
-			w.Must(err)
-			return info.Due + info.Waiting + info.InFlight
-		},
-		Dead: func(w *consumetest.World, m *message.Message) {
-			infos, err := w.Engine.Deliveries(w.Context(), sub, 10)
-			w.Must(err)
-			dead := infos[0] // the latest
-			if !strings.HasPrefix(dead.Reason, "client-side error: ") || dead.State != shard.DeliveryDeadLetter || len(dead.History) != 1 {
-				w.Errorf("the dead letter %q ended as %+v", m.Body, dead)
-			}
-		},
+		}
 	}
+	k.Plug = func(w *consumetest.World) consumetest.Dispatcher {
+		return deliver.New(deliver.Options{
+			Engine: w.Engine, Clock: w.Clock, Events: attempts,
+			Senders: map[topic.Protocol]deliver.Sender{
+				topic.HTTP: web, topic.SQS: sqssender.New(w.Engine), topic.Lambda: lambdasender.New(w.Engine),
+			},
+		})
+	}
+	k.Attempts = func() int { return int(attempts.n.Load()) }
+	return k
 }
 
 func TestConformance(t *testing.T) {

@@ -1,7 +1,6 @@
 package pushsender_test
 
 import (
-	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -11,10 +10,7 @@ import (
 	"godwit.dev/godwit/internal/consume/consumetest"
 	"godwit.dev/godwit/internal/deliver"
 	pushsender "godwit.dev/godwit/internal/deliver/push"
-	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/platform"
-	"godwit.dev/godwit/internal/queue/message"
-	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/topic"
 	"godwit.dev/godwit/test/gateways"
 )
@@ -47,53 +43,29 @@ func kind(t *testing.T) consumetest.Kind {
 		}
 	})
 	var sub arn.ARN
-	return consumetest.Kind{
-		Service: "sns",
-		Create: func(w *consumetest.World) {
-			w.Must(w.Engine.CreateTopic(w.Context(), topic.CreateTopic{ARN: name}))
-			w.Must(w.Engine.CreateApplication(w.Context(), app, map[string]string{platform.AttrCredential: credential}))
-			endpoint, err := w.Engine.CreateEndpoint(w.Context(), app, "token", nil, nil)
-			w.Must(err)
-			s, err := w.Engine.Subscribe(w.Context(), topic.Subscribe{
-				Topic: name, Owner: account, Protocol: "application", Endpoint: endpoint.String(), ID: uuid.NewString(),
-				Attributes: map[string]string{"RedrivePolicy": `{"deadLetterTargetArn":"` + consumetest.DeadLetters.String() + `"}`},
-			})
-			w.Must(err)
-			sub = s.ARN
-		},
-		Plug: func(w *consumetest.World) consumetest.Dispatcher {
-			return deliver.New(deliver.Options{
-				Engine: w.Engine, Clock: w.Clock,
-				Senders: map[topic.Protocol]deliver.Sender{topic.Application: pushsender.New(pushsender.Options{
-					Endpoints: w.Engine, Gateways: map[string]pushsender.Gateway{platform.FCM: gateway}, Clock: w.Clock,
-				})},
-			})
-		},
-		Submit: func(w *consumetest.World) {
-			_, err := w.Engine.Publish(w.Context(), name, shard.Publication{ID: message.ID(uuid.New()), Body: []byte("text")})
-			w.Must(err)
-		},
-		Delete: func(w *consumetest.World) {
-			w.Must(w.Engine.Unsubscribe(w.Context(), topic.Unsubscribe{Subscription: sub, Authenticated: true}))
-		},
-		Behave:   func(_ *consumetest.World, to consumetest.Behaviour) { behaviour.Store(int64(to)) },
-		Attempts: func() int { return int(requests.Load()) },
-		Hanging:  func() { <-hanging },
-		Left: func(w *consumetest.World) int64 {
-			info, err := w.Engine.Backlog(w.Context(), sub)
-			if fault.KindOf(err) == fault.NotFound {
-				return 0
-			}
-			w.Must(err)
-			return info.Due + info.Waiting + info.InFlight
-		},
-		Dead: func(w *consumetest.World, m *message.Message) {
-			infos, err := w.Engine.Deliveries(w.Context(), sub, 10)
-			w.Must(err)
-			dead := infos[0] // the latest
-			if !strings.HasPrefix(dead.Reason, "client-side error: FCM: ") || dead.State != shard.DeliveryDeadLetter || len(dead.History) != 1 {
-				w.Errorf("the dead letter %q ended as %+v", m.Body, dead)
-			}
-		},
+	k := consumetest.OfSubscription(&sub, "client-side error: FCM: ")
+	k.Create = func(w *consumetest.World) {
+		w.Must(w.Engine.CreateTopic(w.Context(), topic.CreateTopic{ARN: name}))
+		w.Must(w.Engine.CreateApplication(w.Context(), app, map[string]string{platform.AttrCredential: credential}))
+		endpoint, err := w.Engine.CreateEndpoint(w.Context(), app, "token", nil, nil)
+		w.Must(err)
+		s, err := w.Engine.Subscribe(w.Context(), topic.Subscribe{
+			Topic: name, Owner: account, Protocol: "application", Endpoint: endpoint.String(), ID: uuid.NewString(),
+			Attributes: map[string]string{"RedrivePolicy": `{"deadLetterTargetArn":"` + consumetest.DeadLetters.String() + `"}`},
+		})
+		w.Must(err)
+		sub = s.ARN
 	}
+	k.Plug = func(w *consumetest.World) consumetest.Dispatcher {
+		return deliver.New(deliver.Options{
+			Engine: w.Engine, Clock: w.Clock,
+			Senders: map[topic.Protocol]deliver.Sender{topic.Application: pushsender.New(pushsender.Options{
+				Endpoints: w.Engine, Gateways: map[string]pushsender.Gateway{platform.FCM: gateway}, Clock: w.Clock,
+			})},
+		})
+	}
+	k.Behave = func(_ *consumetest.World, to consumetest.Behaviour) { behaviour.Store(int64(to)) }
+	k.Attempts = func() int { return int(requests.Load()) }
+	k.Hanging = func() { <-hanging }
+	return k
 }

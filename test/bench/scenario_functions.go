@@ -1,8 +1,6 @@
 package main
 
 import (
-	"archive/zip"
-	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -16,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"godwit.dev/godwit/test/built"
 )
 
 // The targets of functions.
@@ -71,16 +71,8 @@ func packFunction(program string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	var out bytes.Buffer
-	w := zip.NewWriter(&out)
-	h := &zip.FileHeader{Name: "bootstrap", Method: zip.Deflate}
-	h.SetMode(0o755)
-	f, err := w.CreateHeader(h)
-	if err == nil {
-		_, err = f.Write(text)
-	}
-	err = errors.Join(err, w.Close())
-	return base64.StdEncoding.EncodeToString(out.Bytes()), err
+	code, err := built.Zip(text)
+	return base64.StdEncoding.EncodeToString(code), err
 }
 
 var createFunction = operation{service: "lambda", path: "/2015-03-31/functions", contentType: "application/json"}
@@ -249,14 +241,9 @@ func (b *bench) idleFunctions(ctx context.Context, s *server, code string) error
 
 // idleCode is code that never runs.
 func idleCode() string {
-	var out bytes.Buffer
-	w := zip.NewWriter(&out)
-	f, err := w.Create("bootstrap")
-	if err == nil {
-		_, err = f.Write([]byte("#!/bin/sh\n"))
-	}
-	if err = errors.Join(err, w.Close()); err != nil {
+	code, err := built.Zip([]byte("#!/bin/sh\n"))
+	if err != nil {
 		panic(err) // a buffer takes everything
 	}
-	return base64.StdEncoding.EncodeToString(out.Bytes())
+	return base64.StdEncoding.EncodeToString(code)
 }

@@ -7,6 +7,9 @@
 package built
 
 import (
+	"archive/zip"
+	"bytes"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -34,6 +37,33 @@ func Program(dir, root, command string) (string, error) {
 	}
 	path := filepath.Join(dir, filepath.Base(command))
 	return path, build(path, "godwit.dev/godwit/"+command, "CGO_ENABLED=0")
+}
+
+// Function builds a command as Program does, and returns it as the code of a function.
+func Function(dir, root, command string) ([]byte, error) {
+	path, err := Program(dir, root, command)
+	if err != nil {
+		return nil, err
+	}
+	program, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	return Zip(program)
+}
+
+// Zip is the code of a function of a runtime provided.*: a zip with its bootstrap.
+func Zip(bootstrap []byte) ([]byte, error) {
+	var b bytes.Buffer
+	w := zip.NewWriter(&b)
+	h := &zip.FileHeader{Name: "bootstrap", Method: zip.Deflate}
+	h.SetMode(0o755)
+	f, err := w.CreateHeader(h)
+	if err == nil {
+		_, err = f.Write(bootstrap)
+	}
+	err = errors.Join(err, w.Close()) // which writes the rest into b
+	return b.Bytes(), err
 }
 
 // Look has go test see what the files in a directory are: a result in its cache is of

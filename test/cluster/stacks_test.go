@@ -1,10 +1,7 @@
 package cluster_test
 
 import (
-	"archive/zip"
-	"bytes"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -165,24 +162,9 @@ func TestStacksGoOn(t *testing.T) {
 // zipped is the function of test/handler in a zip.
 func zipped(t *testing.T) []byte {
 	t.Helper()
-	program, err := built.Program(t.TempDir(), filepath.Join("..", ".."), "test/handler")
+	code, err := built.Function(t.TempDir(), filepath.Join("..", ".."), "test/handler")
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile(program)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var b bytes.Buffer
-	w := zip.NewWriter(&b)
-	h := &zip.FileHeader{Name: "bootstrap", Method: zip.Deflate}
-	h.SetMode(0o755)
-	f, err := w.CreateHeader(h)
-	if err == nil {
-		_, err = f.Write(text)
-	}
-	if err != nil || w.Close() != nil {
-		t.Fatal(err)
-	}
-	return b.Bytes()
+	return code
 }

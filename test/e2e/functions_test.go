@@ -1,8 +1,6 @@
 package e2e_test
 
 import (
-	"archive/zip"
-	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -20,26 +18,11 @@ import (
 // handlerZip is the function of test/handler in a zip.
 func handlerZip(t *testing.T) []byte {
 	t.Helper()
-	program, err := built.Program(t.TempDir(), "../..", "test/handler")
+	code, err := built.Function(t.TempDir(), "../..", "test/handler")
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile(program)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var b bytes.Buffer
-	w := zip.NewWriter(&b)
-	h := &zip.FileHeader{Name: "bootstrap", Method: zip.Deflate}
-	h.SetMode(0o755)
-	f, err := w.CreateHeader(h)
-	if err == nil {
-		_, err = f.Write(text)
-	}
-	if err != nil || w.Close() != nil {
-		t.Fatal(err)
-	}
-	return b.Bytes()
+	return code
 }
 
 // lambda calls an operation of Lambda.

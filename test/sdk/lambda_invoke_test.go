@@ -1,8 +1,6 @@
 package sdk_test
 
 import (
-	"archive/zip"
-	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -34,24 +32,7 @@ var goProgram = sync.OnceValues(func() ([]byte, error) {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	path, err := built.Program(dir, "../..", "test/handler")
-	if err != nil {
-		return nil, err
-	}
-	program, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	var out bytes.Buffer
-	w := zip.NewWriter(&out)
-	h := &zip.FileHeader{Name: "bootstrap", Method: zip.Deflate}
-	h.SetMode(0o755)
-	f, err := w.CreateHeader(h)
-	if err == nil {
-		_, err = f.Write(program)
-	}
-	err = errors.Join(err, w.Close())
-	return out.Bytes(), err
+	return built.Function(dir, "../..", "test/handler")
 })
 
 // createProgram makes a function that runs test/handler.

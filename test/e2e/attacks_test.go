@@ -53,9 +53,7 @@ func post(path string, header map[string]string, length int, body string) string
 
 func sqsPost(operation string, in any) string {
 	body, _ := json.Marshal(in)
-	return post("/", map[string]string{
-		"Content-Type": "application/x-amz-json-1.0", "X-Amz-Target": "AmazonSQS." + operation, "Authorization": signed("sqs"),
-	}, len(body), string(body))
+	return post("/", sqsJSON.header(operation), len(body), string(body))
 }
 
 // memory is what a process has resident now, and at most had, in bytes.

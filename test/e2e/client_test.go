@@ -97,20 +97,44 @@ func (c client) call(ctx context.Context, method, path string, header map[string
 // object is a JSON object.
 type object = map[string]any
 
+// jsonService is a service whose operations are called by AWS JSON.
+type jsonService struct {
+	signed  string // its name in signatures
+	target  string // what stands before an operation in X-Amz-Target
+	version string // of the protocol
+}
+
+var (
+	sqsJSON        = jsonService{signed: "sqs", target: "AmazonSQS", version: "1.0"}
+	logsJSON       = jsonService{signed: "logs", target: "Logs_20140328", version: "1.1"}
+	firehoseJSON   = jsonService{signed: "firehose", target: "Firehose_20150804", version: "1.1"}
+	cloudWatchJSON = jsonService{signed: "monitoring", target: "GraniteServiceVersion20100801", version: "1.0"}
+)
+
+// header is the header of a request.
+func (s jsonService) header(operation string) map[string]string {
+	return map[string]string{
+		"Content-Type": "application/x-amz-json-" + s.version, "X-Amz-Target": s.target + "." + operation, "Authorization": signed(s.signed),
+	}
+}
+
 // rawSQS sends a body as it is.
 func (c client) rawSQS(ctx context.Context, operation string, body []byte) (answer, error) {
-	return c.call(ctx, http.MethodPost, "/", map[string]string{
-		"Content-Type": "application/x-amz-json-1.0", "X-Amz-Target": "AmazonSQS." + operation, "Authorization": signed("sqs"),
-	}, body)
+	return c.call(ctx, http.MethodPost, "/", sqsJSON.header(operation), body)
 }
 
 // sqs calls an operation. out may be nil. An error answer is a *refusal.
 func (c client) sqs(ctx context.Context, operation string, in, out any) error {
+	return c.json(ctx, sqsJSON, operation, in, out)
+}
+
+// json calls an operation of a service. out may be nil. An error answer is a *refusal.
+func (c client) json(ctx context.Context, s jsonService, operation string, in, out any) error {
 	body, err := json.Marshal(in)
 	if err != nil {
 		return err
 	}
-	a, err := c.rawSQS(ctx, operation, body)
+	a, err := c.call(ctx, http.MethodPost, "/", s.header(operation), body)
 	if err != nil {
 		return err
 	}

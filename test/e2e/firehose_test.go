@@ -3,11 +3,9 @@ package e2e_test
 import (
 	"context"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,23 +16,7 @@ import (
 
 // firehose calls an operation of Firehose. out may be nil. An error answer is a *refusal.
 func (c client) firehose(ctx context.Context, operation string, in, out any) error {
-	body, err := json.Marshal(in)
-	if err != nil {
-		return err
-	}
-	a, err := c.call(ctx, http.MethodPost, "/", map[string]string{
-		"Content-Type": "application/x-amz-json-1.1", "X-Amz-Target": "Firehose_20150804." + operation, "Authorization": signed("firehose"),
-	}, body)
-	if err != nil {
-		return err
-	}
-	if a.status != http.StatusOK {
-		return jsonRefusal(operation, a)
-	}
-	if out == nil {
-		return nil
-	}
-	return json.Unmarshal(a.body, out)
+	return c.json(ctx, firehoseJSON, operation, in, out)
 }
 
 // lines counts the lines of all files below a directory. Each file has to be whole.

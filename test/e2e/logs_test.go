@@ -2,9 +2,7 @@ package e2e_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"net/http"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -15,23 +13,7 @@ import (
 // logs calls an operation of CloudWatch Logs. out may be nil. An error answer is a
 // *refusal.
 func (c client) logs(ctx context.Context, operation string, in, out any) error {
-	body, err := json.Marshal(in)
-	if err != nil {
-		return err
-	}
-	a, err := c.call(ctx, http.MethodPost, "/", map[string]string{
-		"Content-Type": "application/x-amz-json-1.1", "X-Amz-Target": "Logs_20140328." + operation, "Authorization": signed("logs"),
-	}, body)
-	if err != nil {
-		return err
-	}
-	if a.status != http.StatusOK {
-		return jsonRefusal(operation, a)
-	}
-	if out == nil {
-		return nil
-	}
-	return json.Unmarshal(a.body, out)
+	return c.json(ctx, logsJSON, operation, in, out)
 }
 
 func (c client) mustLogs(t *testing.T, operation string, in, out any) {

@@ -1,8 +1,6 @@
 package e2e_test
 
 import (
-	"encoding/json"
-	"net/http"
 	"path/filepath"
 	"testing"
 	"time"
@@ -11,23 +9,8 @@ import (
 // metrics calls an operation of CloudWatch.
 func (c client) metrics(t *testing.T, operation string, in, out any) {
 	t.Helper()
-	body, err := json.Marshal(in)
-	if err != nil {
+	if err := c.json(t.Context(), cloudWatchJSON, operation, in, out); err != nil {
 		t.Fatal(err)
-	}
-	a, err := c.call(t.Context(), http.MethodPost, "/", map[string]string{
-		"Content-Type": "application/x-amz-json-1.0", "X-Amz-Target": "GraniteServiceVersion20100801." + operation, "Authorization": signed("monitoring"),
-	}, body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if a.status != http.StatusOK {
-		t.Fatal(jsonRefusal(operation, a))
-	}
-	if out != nil {
-		if err := json.Unmarshal(a.body, out); err != nil {
-			t.Fatal(err)
-		}
 	}
 }
 

@@ -149,12 +149,17 @@ func (s *Store) reader() store.Reader {
 }
 
 // Flush has commit write the units up to a number to the committed store, and removes them from
-// the overlay, atomically for readers. Errors: commit's.
+// the overlay, atomically for readers. Calls must not overlap. Nobody waits for commit, which may
+// take as long as a disk is full: until it has ended the units lie above what it writes, and hide
+// whether that is there. Errors: commit's.
 func (s *Store) Flush(number uint64, commit func() error) error {
+	if err := commit(); err != nil {
+		return err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := commit(); err != nil || s.frozen != nil {
-		return err
+	if s.frozen != nil {
+		return nil
 	}
 	for len(s.pending) > 0 && s.pending[0].number <= number {
 		for _, key := range s.pending[0].keys {

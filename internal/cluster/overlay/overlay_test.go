@@ -190,3 +190,57 @@ func TestFreeze(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A commit that waits, as for space on a full disk, holds nobody up who reads, writes or freezes the
+// overlay, and nobody sees more or less of it before, while and after it is there.
+func TestSlowCommit(t *testing.T) {
+	for _, frozen := range []bool{false, true} {
+		e := open(func() int { return 0 })
+		want := memory.New()
+		write := func(to ...store.Store) func(f func(b *mutation.Batch)) {
+			return func(f func(b *mutation.Batch)) {
+				b := new(mutation.Batch)
+				f(b)
+				for _, s := range to {
+					if err := s.Apply(store.NoSync, b); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+		}
+		write(e.base, want)(func(b *mutation.Batch) { b.Set([]byte("a"), []byte("0")); b.Set([]byte("d"), []byte("0")) })
+		write(e, want)(func(b *mutation.Batch) { b.DeleteRange([]byte("a"), []byte("c")); b.Set([]byte("b"), []byte("1")) })
+		write(e, want)(func(b *mutation.Batch) { b.Set([]byte("a"), []byte("2")); b.Delete([]byte("d")) })
+		var seen store.Snapshot
+		committed := func() error {
+			storetest.Equal(t, want, e)
+			// A unit whose keys are those of the one that is committed.
+			write(e, want)(func(b *mutation.Batch) { b.DeleteRange([]byte("b"), []byte("c")); b.Set([]byte("d"), []byte("3")) })
+			storetest.Equal(t, want, e)
+			if frozen {
+				e.Freeze()
+			}
+			if err := e.base.Apply(store.NoSync, e.pending[0]); err != nil {
+				return err
+			}
+			storetest.Equal(t, want, e)
+			seen = e.Snapshot()
+			return nil
+		}
+		if err := e.Flush(1, committed); err != nil {
+			t.Fatal(err)
+		}
+		e.pending = slices.Delete(e.pending, 0, 1)
+		for range 3 {
+			storetest.Equal(t, want, e)
+			storetest.Equal(t, want, seen)
+			if err := e.flush(1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		storetest.Equal(t, want, e.base)
+		if err := seen.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}

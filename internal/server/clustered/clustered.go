@@ -270,6 +270,7 @@ func (p *part) join(ctx context.Context) (leave func(), err error) {
 		return leave, err
 	}
 	go p.noteWhole(ctx)
+	go p.watchReplica(ctx)
 	go p.watchNodes(ctx)
 	return leave, nil
 }

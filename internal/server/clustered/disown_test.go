@@ -28,6 +28,7 @@ import (
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/seal"
 	"godwit.dev/godwit/internal/server/clustered/roster"
+	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/memory"
 	"godwit.dev/godwit/internal/store/space"
 )
@@ -47,7 +48,10 @@ type owning struct {
 }
 
 // startOwning starts both; the other one owns the state first.
-func startOwning(t *testing.T) *owning {
+func startOwning(t *testing.T) *owning { return startOwningOn(t, memory.New()) }
+
+// startOwningOn is startOwning with a store for the node.
+func startOwningOn(t *testing.T, st store.Store) *owning {
 	t.Helper()
 	data := t.TempDir()
 	guard, err := space.Open(data, space.Options{Reserve: 1 << 20})
@@ -68,9 +72,9 @@ func startOwning(t *testing.T) *owning {
 	p.front = newFront(p)
 	p.full.Store(guard)
 	log, ended := simulated.New(), make(chan error, 2)
-	open := func(name string, rank int, own func(context.Context, *replica.Owner) error, disown func(*replica.Owner, error) error) *node.Node {
+	open := func(name string, rank int, st store.Store, own func(context.Context, *replica.Owner) error, disown func(*replica.Owner, error) error) *node.Node {
 		n, err := node.Open(node.Options{
-			Name: name, Instance: "i", Rank: rank, Log: log.Node(), Store: memory.New(), Logger: p.log, Lease: time.Minute, Own: own, Disown: disown,
+			Name: name, Instance: "i", Rank: rank, Log: log.Node(), Store: st, Logger: p.log, Lease: time.Minute, Own: own, Disown: disown,
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -92,8 +96,8 @@ func startOwning(t *testing.T) *owning {
 		return n
 	}
 	o := &owning{t: t, part: p, ended: ended}
-	p.replica.Store(open("a", 0, p.own, p.disown))
-	o.other = open("b", 1, func(context.Context, *replica.Owner) error { return nil }, func(*replica.Owner, error) error { return nil })
+	p.replica.Store(open("a", 0, st, p.own, p.disown))
+	o.other = open("b", 1, memory.New(), func(context.Context, *replica.Owner) error { return nil }, func(*replica.Owner, error) error { return nil })
 	o.log = log.Node()
 	o.takeOver(1)
 	return o

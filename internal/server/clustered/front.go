@@ -82,6 +82,7 @@ type front struct {
 	busy    atomic.Int64   // requests in progress in this process
 	kept    atomic.Int64   // bytes of bodies that are kept for another owner
 	mayKeep int64
+	ahead   atomic.Pointer[status.Cell] // who owns the state, as a node says that is ahead of this one; nil: none was
 
 	patience time.Duration // with clients that have hung up
 
@@ -258,7 +259,8 @@ func within(path, dir string) bool { return path == dir || strings.HasPrefix(pat
 
 func (f *front) ready(w http.ResponseWriter) {
 	if replica := f.part.replica.Load(); replica != nil && !f.closing.Load() {
-		if s, _ := replica.State(); s.Owner != "" && (!s.Own || s.Serving) && !s.Behind && !f.part.logStopped.Load() {
+		s, _ := replica.State()
+		if owner := f.whose(s); owner != "" && (owner != f.part.node.Name || s.Serving) && !s.Behind && !f.part.logStopped.Load() {
 			_, _ = io.WriteString(w, "{\"status\":\"ready\"}\n")
 			return
 		}
@@ -293,6 +295,7 @@ func (f *front) serve(w http.ResponseWriter, r *http.Request, forwarded bool) {
 		if whole { // a peer may have read it without an answer
 			r.Body = io.NopCloser(bytes.NewReader(body))
 		}
+		owner := f.whose(state)
 		switch {
 		case state.Own && state.Serving && !f.closing.Load():
 			if in := f.part.inner.Load(); in != nil {
@@ -303,8 +306,8 @@ func (f *front) serve(w http.ResponseWriter, r *http.Request, forwarded bool) {
 		case forwarded && !state.Own:
 			w.WriteHeader(http.StatusMisdirectedRequest)
 			return
-		case !state.Own && state.Owner != "":
-			done, sure := f.forward(w, r, state.Owner)
+		case owner != "" && owner != f.part.node.Name:
+			done, sure := f.forward(w, r, owner)
 			if done {
 				return
 			}

@@ -1,0 +1,111 @@
+package clustered
+
+import (
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"godwit.dev/godwit/internal/cluster/node"
+	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/server/clustered/nodeapi"
+	"godwit.dev/godwit/internal/server/clustered/roster"
+	"godwit.dev/godwit/internal/server/clustered/status"
+	"godwit.dev/godwit/internal/store"
+	"godwit.dev/godwit/internal/store/memory"
+)
+
+// blocked is a store that takes no more writes until it is released, as on a full disk.
+type blocked struct {
+	*memory.Store
+	full     atomic.Bool
+	waits    atomic.Bool
+	released chan struct{}
+}
+
+func (b *blocked) Apply(sync store.SyncMode, batches ...*mutation.Batch) error {
+	if b.full.Load() {
+		b.waits.Store(true)
+		<-b.released
+	}
+	return b.Store.Apply(sync, batches...)
+}
+
+// An owner whose full disk holds a write, so that it cannot read in the log that it was replaced, hears
+// so from the others: it answers what waits with 503, stops what it served, and hands on to the next
+// owner what comes, while the disk is full still.
+func TestReplacedWhileBlocked(t *testing.T) {
+	st := &blocked{Store: memory.New(), released: make(chan struct{})}
+	o := startOwningOn(t, st)
+	release := sync.OnceFunc(func() { close(st.released) })
+	t.Cleanup(release)
+	var cell atomic.Pointer[status.Cell]
+	cell.Store(&status.Cell{})
+	at, err := o.part.net.Listen(t.Context(), "127.0.0.1:0", func(l net.Listener) net.Listener { return l })
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(serve(forPeers(o.part.net.Only(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == nodeapi.StatusPath {
+			_ = json.NewEncoder(w).Encode(status.Cluster{Nodes: []status.Node{{Name: "b"}}, Cells: []status.Cell{*cell.Load()}})
+			return
+		}
+		_, _ = io.WriteString(w, "of b")
+	}))), at))
+	o.part.node.Peers = []roster.Peer{{Name: "a"}, {Name: "b", Address: at.Addr().String()}}
+	o.part.front.handOnTo(o.part.peers())
+	look := o.part.lookAhead()
+	ready := func() bool {
+		out := httptest.NewRecorder()
+		o.part.front.ready(out)
+		return out.Code == http.StatusOK
+	}
+
+	o.take()
+	o.ask("AmazonSQS.CreateQueue", map[string]any{"QueueName": "q"})
+	st.full.Store(true)
+	sent := make(chan *httptest.ResponseRecorder, 1)
+	go func() {
+		out := httptest.NewRecorder()
+		o.part.front.ServeHTTP(out, newRequest(t.Context(), "AmazonSQS.SendMessage", strings.NewReader(sendOne)))
+		sent <- out
+	}()
+	o.soon("the store waits", st.waits.Load)
+	for range 3 {
+		look(t.Context())
+	}
+	if s, _ := o.mine().State(); !s.Serving {
+		t.Fatalf("nobody has replaced it: %+v", s)
+	}
+	s, _ := o.mine().State()
+	o.takeOver(s.Epoch + 1)
+	cell.Store(&status.Cell{Owner: "b", Epoch: s.Epoch + 1})
+	look(t.Context())
+	if out := <-sent; out.Code != http.StatusServiceUnavailable {
+		t.Errorf("what waited: status %d: %s", out.Code, out.Body)
+	}
+	if got := o.ask("AmazonSQS.SendMessage", map[string]any{"QueueUrl": queueURL, "MessageBody": "x"}); got != "of b" {
+		t.Errorf("another request: %s", got)
+	}
+	o.until(o.mine(), "nothing serves", func(node.State) bool { return o.mine().Owner() == nil })
+	if got := o.ask("AmazonSQS.SendMessage", map[string]any{"QueueUrl": queueURL, "MessageBody": "x"}); got != "of b" {
+		t.Errorf("one after the server has stopped: %s", got)
+	}
+	if s, _ := o.mine().State(); s.Owner != "a" || !ready() {
+		t.Errorf("the disk is full still, and the next owner is known: %+v", s)
+	}
+	o.part.front.ahead.Store(nil)
+	if ready() {
+		t.Error("it is ready, and knows nobody who owns the state")
+	}
+	release()
+	o.until(o.mine(), "the node follows", func(s node.State) bool { return s.Owner == "b" })
+	if !ready() {
+		t.Error("it follows, and is not ready")
+	}
+}

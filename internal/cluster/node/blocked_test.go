@@ -88,7 +88,7 @@ func TestHandOverOfABlockedStore(t *testing.T) {
 	for !st.waits.Load() {
 		runtime.Gosched()
 	}
-	go write() // which holds the owner's lock, and waits for what the first one is at
+	go write() // which is on its way behind the first one
 	ended := make(chan error, 1)
 	go func() {
 		for range 100 {

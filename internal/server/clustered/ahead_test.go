@@ -68,6 +68,20 @@ func TestReplacedWhileBlocked(t *testing.T) {
 
 	o.take()
 	o.ask("AmazonSQS.CreateQueue", map[string]any{"QueueName": "q"})
+	s, _ := o.mine().State()
+	// A request that a peer has forwarded is given back, also by an owner that steps down.
+	o.part.front.ahead.Store(&status.Cell{Owner: "b", Epoch: s.Epoch + 1})
+	o.part.front.closing.Store(true)
+	r, out := newRequest(t.Context(), "AmazonSQS.SendMessage", strings.NewReader(sendOne)), httptest.NewRecorder()
+	r.Header.Set(forwardedHeader, "c")
+	r.Header.Set(sourceHeader, r.RemoteAddr)
+	o.part.front.ofPeer(out, r)
+	if out.Code != http.StatusMisdirectedRequest {
+		t.Errorf("what is forwarded to who knows another owner: status %d: %s", out.Code, out.Body)
+	}
+	o.part.front.closing.Store(false)
+	o.part.front.ahead.Store(nil)
+
 	st.full.Store(true)
 	sent := make(chan *httptest.ResponseRecorder, 1)
 	go func() {
@@ -82,7 +96,6 @@ func TestReplacedWhileBlocked(t *testing.T) {
 	if s, _ := o.mine().State(); !s.Serving {
 		t.Fatalf("nobody has replaced it: %+v", s)
 	}
-	s, _ := o.mine().State()
 	o.takeOver(s.Epoch + 1)
 	cell.Store(&status.Cell{Owner: "b", Epoch: s.Epoch + 1})
 	look(t.Context())

@@ -303,7 +303,7 @@ func (f *front) serve(w http.ResponseWriter, r *http.Request, forwarded bool) {
 				f.local(w, r, in)
 				return
 			}
-		case forwarded && !state.Own:
+		case forwarded && (!state.Own || owner != f.part.node.Name):
 			w.WriteHeader(http.StatusMisdirectedRequest)
 			return
 		case owner != "" && owner != f.part.node.Name:

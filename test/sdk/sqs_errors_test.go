@@ -311,7 +311,7 @@ func TestErrors(t *testing.T) {
 		{"ReceiveMessage", members{"QueueUrl": url, "MaxNumberOfMessages": 11}, nil, invalid("Value 11 for parameter MaxNumberOfMessages is invalid. Reason: Must be between 1 and 10, if provided.")},
 		{"ReceiveMessage", members{"QueueUrl": url, "WaitTimeSeconds": 21}, nil, invalid("Value 21 for parameter WaitTimeSeconds is invalid. Reason: Must be >= 0 and <= 20, if provided.")},
 		{"ReceiveMessage", members{"QueueUrl": url, "VisibilityTimeout": 43201}, nil, invalid("Value 43201 for parameter VisibilityTimeout is invalid. Reason: Must be between 0 and 43200, if provided.")},
-		{"ReceiveMessage", members{"QueueUrl": url, "AttributeNames": []any{"Policy"}}, []string{"QueueUrl", url, "AttributeName.1", "Policy"}, attributeName("Unknown Attribute Policy.")},
+		{"ReceiveMessage", members{"QueueUrl": url, "AttributeNames": []any{"Policy", "Colour"}}, []string{"QueueUrl", url, "AttributeName.1", "Policy", "AttributeName.2", "Colour"}, attributeName("Unknown Attribute Colour.")},
 		{"ReceiveMessage", members{"QueueUrl": url, "MessageSystemAttributeNames": []any{"Colour"}}, []string{"QueueUrl", url, "MessageSystemAttributeName.1", "Colour"}, attributeName("Unknown Attribute Colour.")},
 
 		{"DeleteMessage", members{"QueueUrl": url}, nil, missing("ReceiptHandle")},

@@ -132,6 +132,10 @@ func TestSendAndReceive(t *testing.T) {
 			system: []string{"ApproximateReceiveCount"},
 		},
 		{
+			in:     sqs.ReceiveMessageInput{AttributeNames: []types.QueueAttributeName{"Policy", "VisibilityTimeout", "SentTimestamp"}}, //nolint:staticcheck // the SDK's type has the queue's attributes
+			system: []string{"SentTimestamp"},
+		},
+		{
 			in:     sqs.ReceiveMessageInput{MessageSystemAttributeNames: []types.MessageSystemAttributeName{"SentTimestamp", "AWSTraceHeader"}},
 			system: []string{"SentTimestamp", "AWSTraceHeader"},
 		},

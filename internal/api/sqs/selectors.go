@@ -7,6 +7,7 @@ import (
 
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/queue/attribute"
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard"
 )
@@ -66,14 +67,15 @@ func systemAttribute(name string) systemAttributes {
 	return 0
 }
 
-// selectSystem reads the system attributes of both lists of a receive request. Errors:
-// fault.InvalidAttributeName.
+// selectSystem reads the system attributes of both lists of a receive request. Names of queue
+// attributes select nothing: AWS's model has them in AttributeNames. Errors:
+// fault.InvalidAttributeName for a name that is neither.
 func selectSystem(lists ...[]string) (systemAttributes, error) {
 	var set systemAttributes
 	for _, list := range lists {
 		for _, name := range list {
 			bit := systemAttribute(name)
-			if bit == 0 {
+			if bit == 0 && !attribute.Known(name) {
 				return 0, fault.Newf(fault.InvalidAttributeName, "Unknown Attribute %s.", name)
 			}
 			set |= bit

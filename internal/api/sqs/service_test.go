@@ -280,7 +280,9 @@ func TestReceiveMessageRequest(t *testing.T) {
 		{in: ReceiveMessageInput{VisibilityTimeout: new(-1)}, kind: fault.InvalidParameter},
 		{in: ReceiveMessageInput{WaitTimeSeconds: new(21)}, kind: fault.InvalidParameter, text: "Value 21 for parameter WaitTimeSeconds is invalid. Reason: Must be >= 0 and <= 20, if provided."},
 		{in: ReceiveMessageInput{WaitTimeSeconds: new(-1)}, kind: fault.InvalidParameter},
-		{in: ReceiveMessageInput{AttributeNames: []string{"Policy"}}, kind: fault.InvalidAttributeName, text: "Unknown Attribute Policy."},
+		{in: ReceiveMessageInput{AttributeNames: []string{"Policy", "SqsManagedSseEnabled"}}, want: shard.ReceiveRequest{Max: 1, Visibility: own, Wait: own}},
+		{in: ReceiveMessageInput{MessageSystemAttributeNames: []string{"All", "VisibilityTimeout"}}, want: shard.ReceiveRequest{Max: 1, Visibility: own, Wait: own}},
+		{in: ReceiveMessageInput{AttributeNames: []string{"Colour"}}, kind: fault.InvalidAttributeName, text: "Unknown Attribute Colour."},
 		{in: ReceiveMessageInput{MessageSystemAttributeNames: []string{"senderId"}}, kind: fault.InvalidAttributeName, text: "Unknown Attribute senderId."},
 		{in: ReceiveMessageInput{ReceiveRequestAttemptId: new("r")}, want: shard.ReceiveRequest{Max: 1, Visibility: own, Wait: own}},
 	} {

@@ -35,13 +35,20 @@ func onSameKey(same bool) authorize.Key {
 	return condition("kms:reencryptonsamekey", strconv.FormatBool(same))
 }
 
-// algorithm is the algorithm in a request, or the one of symmetric keys.
-func algorithm(k *kms.Key, named *string) (string, error) {
+// algorithm is the algorithm in a request, or the one of symmetric keys. The algorithms of
+// asymmetric keys cannot bind an encryption context, so they are refused with one.
+func algorithm(k *kms.Key, named *string, context map[string]string) (string, error) {
 	name := kms.SymmetricDefault
 	if named != nil {
 		name = *named
 	}
-	return name, k.CheckAlgorithm(name)
+	if err := k.CheckAlgorithm(name); err != nil {
+		return "", err
+	}
+	if name != kms.SymmetricDefault && len(context) > 0 {
+		return "", invalid("EncryptionContext is not supported when encrypting/decrypting with asymmetric CMKs.")
+	}
+	return name, nil
 }
 
 // encrypt answers Encrypt.
@@ -50,7 +57,7 @@ func (s *Service) encrypt(_ context.Context, call *api.Call, in *EncryptInput) (
 	if err != nil {
 		return nil, err
 	}
-	name, err := algorithm(k, in.EncryptionAlgorithm)
+	name, err := algorithm(k, in.EncryptionAlgorithm, in.EncryptionContext)
 	if err != nil {
 		return nil, err
 	}
@@ -135,13 +142,12 @@ func (s *Service) open(call *api.Call, operation string, c ciphertext, condition
 // openRSA is open for an algorithm of asymmetric keys.
 func (s *Service) openRSA(call *api.Call, operation string, c ciphertext) (o opened, err error) {
 	if c.key == nil {
-		return o, invalid("A ciphertext of an asymmetric key does not tell its key: KeyId is required.")
+		return o, invalid("KeyId must not be null") // such a ciphertext does not tell its key
 	}
-	o.algorithm = *c.algorithm
 	if o.key, err = s.usable(call, *c.key, operation, kms.EncryptDecrypt, c.context, encryption(c.algorithm)); err != nil {
 		return o, err
 	}
-	if err := o.key.CheckAlgorithm(o.algorithm); err != nil {
+	if o.algorithm, err = algorithm(o.key, c.algorithm, c.context); err != nil {
 		return o, err
 	}
 	if o.plaintext, err = s.store.DecryptRSA(o.key, o.algorithm, c.blob); err != nil {
@@ -179,7 +185,7 @@ func (s *Service) reEncrypt(_ context.Context, call *api.Call, in *ReEncryptInpu
 	if err != nil {
 		return nil, err
 	}
-	name, err := algorithm(to, in.DestinationEncryptionAlgorithm)
+	name, err := algorithm(to, in.DestinationEncryptionAlgorithm, in.DestinationEncryptionContext)
 	if err != nil {
 		return nil, err
 	}

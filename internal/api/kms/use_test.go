@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/api/refusal"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/kms"
 	"godwit.dev/godwit/internal/shard/keys"
@@ -53,6 +54,12 @@ func (v *vault) KeyOf(region string, blob []byte) (*kms.Key, error) {
 func (v *vault) Decrypt(_ *kms.Key, blob []byte, _ map[string]string) (plaintext []byte, material string, err error) {
 	return blob[len(oneID):], "m", nil
 }
+
+func (v *vault) EncryptRSA(_ *kms.Key, _ string, plaintext []byte) ([]byte, error) {
+	return plaintext, nil
+}
+
+func (v *vault) DecryptRSA(_ *kms.Key, _ string, blob []byte) ([]byte, error) { return blob, nil }
 
 func key(id string) *kms.Key {
 	return &kms.Key{ID: id, Account: "000000000000", Region: "us-east-1", Spec: kms.SymmetricDefault, Usage: kms.EncryptDecrypt, State: kms.Enabled, Materials: []kms.Material{{ID: "m"}}}
@@ -156,6 +163,45 @@ func TestDecrypt(t *testing.T) {
 				t.Error(err)
 			case string(out.Plaintext) != "secret" || out.KeyId != one.ARN().String():
 				t.Errorf("%+v", out)
+			}
+		})
+	}
+}
+
+// The algorithms of asymmetric keys take no encryption context, on neither side of a
+// re-encryption, and a ciphertext of theirs does not tell its key.
+func TestAsymmetricContext(t *testing.T) {
+	rsa := key(otherID)
+	rsa.Spec = "RSA_2048"
+	service := New(&vault{keys: []*kms.Key{key(oneID), rsa}}, nil)
+	context := map[string]string{"k": "v"}
+	sealed := append([]byte(oneID), "secret"...)
+	for name, c := range map[string]struct {
+		ask  func() error
+		want string
+	}{
+		"Encrypt": {func() error {
+			_, err := service.encrypt(t.Context(), called("Encrypt"), &EncryptInput{KeyId: otherID, Plaintext: []byte("secret"), EncryptionAlgorithm: new("RSAES_OAEP_SHA_256"), EncryptionContext: context})
+			return err
+		}, "EncryptionContext is not supported when encrypting/decrypting with asymmetric CMKs."},
+		"Decrypt": {func() error {
+			_, err := service.decrypt(t.Context(), called("Decrypt"), &DecryptInput{KeyId: new(otherID), CiphertextBlob: sealed, EncryptionAlgorithm: new("RSAES_OAEP_SHA_256"), EncryptionContext: context})
+			return err
+		}, "EncryptionContext is not supported when encrypting/decrypting with asymmetric CMKs."},
+		"ReEncrypt": {func() error {
+			_, err := service.reEncrypt(t.Context(), called("ReEncrypt"), &ReEncryptInput{
+				CiphertextBlob: sealed, DestinationKeyId: otherID, DestinationEncryptionAlgorithm: new("RSAES_OAEP_SHA_1"), DestinationEncryptionContext: context,
+			})
+			return err
+		}, "EncryptionContext is not supported when encrypting/decrypting with asymmetric CMKs."},
+		"no key": {func() error {
+			_, err := service.decrypt(t.Context(), called("Decrypt"), &DecryptInput{CiphertextBlob: sealed, EncryptionAlgorithm: new("RSAES_OAEP_SHA_256")})
+			return err
+		}, "KeyId must not be null"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := c.ask(); fault.KindOf(err) != fault.ValidationFailed || refusal.Text(err) != c.want {
+				t.Errorf("%v, want %s", err, c.want)
 			}
 		})
 	}

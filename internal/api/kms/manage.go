@@ -27,15 +27,10 @@ func (s *Service) createKey(_ context.Context, call *api.Call, in *CreateKeyInpu
 	case in.Origin != nil && *in.Origin != "AWS_KMS":
 		return nil, unsupported("Key material that is imported or kept elsewhere is")
 	}
-	name := api.Deref(in.KeySpec)
-	if old := api.Deref(in.CustomerMasterKeySpec); name == "" {
-		name = old
-	} else if old != "" && old != name {
-		return nil, invalid("KeySpec and CustomerMasterKeySpec must be the same.")
+	if in.KeySpec != nil && in.CustomerMasterKeySpec != nil {
+		return nil, invalid("You cannot specify KeySpec and CustomerMasterKeySpec in the same request. CustomerMasterKeySpec is deprecated.")
 	}
-	if name == "" {
-		name = kms.SymmetricDefault
-	}
+	name := cmp.Or(api.Deref(in.KeySpec), api.Deref(in.CustomerMasterKeySpec), kms.SymmetricDefault)
 	spec, err := kms.SpecOf(name)
 	if err != nil {
 		return nil, err

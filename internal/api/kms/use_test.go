@@ -206,3 +206,14 @@ func TestAsymmetricContext(t *testing.T) {
 		})
 	}
 }
+
+// A key has one spec, whichever of its two names a request has.
+func TestKeySpecTwice(t *testing.T) {
+	_, err := New(&vault{}, nil).createKey(t.Context(), called("CreateKey"), &CreateKeyInput{
+		KeySpec: new("RSA_2048"), CustomerMasterKeySpec: new("RSA_2048"), KeyUsage: new(kms.SignVerify),
+	})
+	const want = "You cannot specify KeySpec and CustomerMasterKeySpec in the same request. CustomerMasterKeySpec is deprecated."
+	if fault.KindOf(err) != fault.ValidationFailed || refusal.Text(err) != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+}

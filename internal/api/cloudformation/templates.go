@@ -164,6 +164,9 @@ func (s *Service) getTemplateSummary(ctx context.Context, call *api.Call, in *Ge
 		if err != nil {
 			return nil, err
 		}
+		if len(body) == 0 {
+			return nil, invalid("GetTemplateSummary cannot be called on REVIEW_IN_PROGRESS stacks.")
+		}
 		if t, err = parse(body); err != nil {
 			return nil, err
 		}

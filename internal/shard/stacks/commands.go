@@ -343,9 +343,13 @@ func (m *Module) List(account, region string) (all []stack.Stack) {
 	return all
 }
 
-// Template is the text of a stack's template. Errors: ErrNone.
+// Template is the text of a stack's template; empty before the first change set is executed.
+// Errors: ErrNone.
 func (m *Module) Template(account, region, name string) (text []byte, err error) {
 	err = m.view(account, region, name, func(e *entry) error {
+		if e.Input.Template == 0 {
+			return nil
+		}
 		text, err = m.template(e.id, e.Input.Template)
 		return err
 	})

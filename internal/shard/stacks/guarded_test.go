@@ -41,6 +41,28 @@ func TestObsoleteChangeSet(t *testing.T) {
 	})
 }
 
+// A stack that a change set has brought into being has no template before the change set is executed.
+func TestNoTemplateYet(t *testing.T) {
+	const one = "Resources: {Q0: {Type: AWS::SQS::Queue}}"
+	with(t, memory.New(), (*seal.Sealer)(nil), func(k *kernel.Kernel, m *stacks.Module) {
+		m.Start(&maker{there: map[string]bool{}})
+		set := &stacks.ChangeSet{ID: "arn:aws:cloudformation:us-east-1:000000000000:changeSet/new/21111111-2222-4333-8444-555555555555", Name: "new", Design: design(t, one), Make: true}
+		if _, err := m.PutChangeSet(t.Context(), &stacks.Creation{ID: first, Name: "shop", Account: account, Region: region, Body: []byte(one)}, set); err != nil {
+			t.Fatal(err)
+		}
+		if text, err := m.Template(account, region, "shop"); len(text) > 0 || err != nil {
+			t.Errorf("before: %q, %v", text, err)
+		}
+		if err := m.Execute(t.Context(), account, region, "shop", "new", &stack.Request{}); err != nil {
+			t.Fatal(err)
+		}
+		awaitIdle(t, k, m)
+		if text, err := m.Template(account, region, "shop"); string(text) != one || err != nil {
+			t.Errorf("after: %q, %v", text, err)
+		}
+	})
+}
+
 // An update, and a change set, made for a stack that has changed since would take back what it has
 // become, and put a design beside a template that is another one.
 func TestUpdateOfWhatWasSeen(t *testing.T) {

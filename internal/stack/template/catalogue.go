@@ -70,5 +70,9 @@ func (b *Bound) checker(found func(reference)) *checker {
 	return &checker{
 		t: b.Template, taken: func(name string) bool { return b.Conditions[name] },
 		found: func(r reference) error { found(r); return nil },
+		look: func(n, arg *Node) error {
+			_, err := b.evaluator(nil).findInMap(n, arg)
+			return err
+		},
 	}
 }

@@ -24,6 +24,9 @@ type checker struct {
 	// taken is the branch of an Fn::If to be checked; nil: both.
 	taken func(condition string) bool
 	maybe int // nesting in Fn::If
+	// look looks up the keys of an Fn::FindInMap that depend on parameters at most; nil: they have
+	// no values yet.
+	look func(n, arg *Node) error
 }
 
 // walk checks a node and its content.
@@ -138,7 +141,10 @@ func (c *checker) mapping(n, arg *Node) error {
 	if name := arg.Items[0]; name.Kind == document.String && len(arg.Items) == 3 && c.t.Mappings[name.Text] == nil {
 		return n.Refuse(ErrNoMapping.With(name.Text))
 	}
-	return c.each(arg)
+	if err := c.each(arg); err != nil || c.look == nil || dependsLate(c.t, arg) {
+		return err
+	}
+	return c.look(n, arg)
 }
 
 // named are the parts of a resource that may have functions.

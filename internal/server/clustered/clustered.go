@@ -61,11 +61,13 @@ const (
 // faults of memory that is new.
 const heapGrowth = 50
 
-// The intervals of polling whether the node's part of the log has stopped, and which node leads
-// which stream.
+// The intervals of polling whether the node's part of the log has stopped, whether its disk is
+// low on space, and which node leads which stream.
 const (
 	logPoll      = time.Second
 	stoppedPolls = 60 // after which a stopped part of the log is restarted, if the disk is not full
+	spacePoll    = time.Second
+	lowPolls     = 2 // after which an owner hands over: nodes on one disk do not find it low at once
 	metaPoll     = 2 * time.Second
 	metaAgain    = 30 * time.Second // after a try
 )
@@ -271,6 +273,7 @@ func (p *part) join(ctx context.Context) (leave func(), err error) {
 	}
 	go p.noteWhole(ctx)
 	go p.watchReplica(ctx)
+	go p.watchSpace(ctx, p.ownsLow, p.successor)
 	go p.watchNodes(ctx)
 	return leave, nil
 }

@@ -24,10 +24,14 @@ const (
 
 var errNoSuccessor = errors.New("no other node follows closely enough to take over")
 
-// successor is the node that is to own the state next.
+// successor is the node that is to own the state next: where there is a choice, one whose disk
+// has space.
 func (p *part) successor(ctx context.Context) (best status.Node, err error) {
 	for _, n := range p.front.status(ctx, true).Nodes {
-		if n.State == status.Following && !n.LogStopped && n.Name != p.node.Name && n.Lag <= status.SuccessorLag && n.Process != "" && (best.Name == "" || n.Number > best.Number) {
+		if n.State != status.Following || n.LogStopped || n.Name == p.node.Name || n.Lag > status.SuccessorLag || n.Process == "" {
+			continue
+		}
+		if best.Name == "" || best.DiskLow && !n.DiskLow || best.DiskLow == n.DiskLow && n.Number > best.Number {
 			best = n
 		}
 	}
@@ -104,6 +108,36 @@ func (f *front) await(ctx context.Context, timeout time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	for f.busy.Load() > 0 && pause(ctx, quietLook) {
+	}
+}
+
+// ownsLow reports that the node serves what it owns, and is short of disk space.
+func (p *part) ownsLow() bool {
+	guard := p.full.Load()
+	return guard != nil && guard.Low() && p.inner.Load() != nil
+}
+
+// watchSpace makes an owner that is short of disk space hand over to a node that is not, until ctx
+// ends: it would refuse what writes, which the other takes.
+func (p *part) watchSpace(ctx context.Context, ownsLow func() bool, successor func(context.Context) (status.Node, error)) {
+	looks := 0 // in succession that found it so
+	for pause(ctx, spacePoll) {
+		if looks++; !ownsLow() {
+			looks = 0
+		}
+		if looks < lowPolls {
+			continue
+		}
+		if next, err := successor(ctx); err == nil && !next.DiskLow {
+			p.log.Warn("disk space is low, so that another node is to own the state", "data", p.cfg.Data, "to", next.Name)
+			select {
+			case p.left <- struct{}{}:
+			default: // it is about to
+			}
+		}
+		if !pause(ctx, spaceAgain) {
+			return
+		}
 	}
 }
 

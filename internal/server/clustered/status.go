@@ -33,6 +33,9 @@ func (f *front) own() (status.Node, status.Cell) {
 		return n, status.Cell{Cell: nodeapi.Cell}
 	}
 	n.Process = s.Process
+	if guard := p.full.Load(); guard != nil {
+		n.DiskLow = guard.Low()
+	}
 	n.Number, n.Durable, n.Needs = s.Number, s.Durable, s.Durable+1
 	if source := p.source.Load(); source != nil {
 		if position, ok := source.Position(); ok {

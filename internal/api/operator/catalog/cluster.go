@@ -29,9 +29,11 @@ type ClusterNode struct {
 	ToCopy  int64  `json:"toCopy,omitempty" doc:"Bytes of that store."`
 	Fresh   bool   `json:"fresh,omitempty" doc:"Its own part of the log has not had all yet."`
 	// LogStopped is omitted if false.
-	LogStopped bool  `json:"logStopped,omitempty" doc:"Its part of the log has stopped, as a write to its disk failed: it counts for no majority."`
-	Answered   int64 `json:"answered" doc:"Requests that it has answered itself since its start, those that others have forwarded to it among them; 0 of a single server."`
-	Forwarded  int64 `json:"forwarded" doc:"Requests that it has forwarded to the owner since its start."`
+	LogStopped bool `json:"logStopped,omitempty" doc:"Its part of the log has stopped, as a write to its disk failed: it counts for no majority."`
+	// DiskLow is omitted if false.
+	DiskLow   bool  `json:"diskLow,omitempty" doc:"It is short of disk space: as the owner it refuses what writes."`
+	Answered  int64 `json:"answered" doc:"Requests that it has answered itself since its start, those that others have forwarded to it among them; 0 of a single server."`
+	Forwarded int64 `json:"forwarded" doc:"Requests that it has forwarded to the owner since its start."`
 	// Certificate is omitted if nodes have none.
 	Certificate *ClusterCertificate `json:"certificate,omitempty" doc:"What the node shows the others, where nodes have certificates."`
 }

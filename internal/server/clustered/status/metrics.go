@@ -23,6 +23,7 @@ var (
 	nodeCopied   = describe("node_copy_left_bytes", "What a node that copies another's store has yet to copy.", "node")
 	nodeRequests = describe("node_requests_total", "Requests that a node has answered itself, or forwarded to the owner.", "node", "how")
 	nodeStopped  = describe("node_log_stopped", "1 if the node's part of the log has stopped, as a write to its disk failed.", "node")
+	nodeLow      = describe("node_disk_low", "1 if the node is short of disk space: as the owner it refuses what writes.", "node")
 	nodeExpires  = describe("node_certificate_expires_seconds", "When a node's certificate for others expires, in seconds since 1970.", "node")
 	cellOwned    = describe("cell_owned", "1 if a node owns the cell and serves.", "cell")
 	cellEpoch    = describe("cell_epoch", "Epoch of the cell: it grows with each owner.", "cell")
@@ -30,7 +31,7 @@ var (
 	logFirst     = describe("log_first_position", "Position of the first record in the cell's log.", "cell")
 	logLast      = describe("log_last_position", "Position of the last record in the cell's log.", "cell")
 	logBytes     = describe("log_bytes", "About what the cell's log takes on the disk of a node.", "cell")
-	allMeasures  = []*prometheus.Desc{nodeUp, nodeState, nodeLag, nodeCopied, nodeRequests, nodeStopped, nodeExpires, cellOwned, cellEpoch, cellNumber, logFirst, logLast, logBytes}
+	allMeasures  = []*prometheus.Desc{nodeUp, nodeState, nodeLag, nodeCopied, nodeRequests, nodeStopped, nodeLow, nodeExpires, cellOwned, cellEpoch, cellNumber, logFirst, logLast, logBytes}
 )
 
 // Describe implements prometheus.Collector.
@@ -49,10 +50,7 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 	count := func(d *prometheus.Desc, value uint64, labels ...string) {
 		to <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(value), labels...)
 	}
-	serves := 0.0
-	if s.Owner() != "" {
-		serves = 1
-	}
+	serves := flag(s.Owner() != "")
 	for _, n := range s.Nodes {
 		up := 1.0
 		if n.State == Unreachable {
@@ -62,11 +60,8 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 		tell(nodeState, 1, n.Name, n.State)
 		if up == 1 {
 			tell(nodeLag, float64(n.Lag), n.Name)
-			stopped := 0.0
-			if n.LogStopped {
-				stopped = 1
-			}
-			tell(nodeStopped, stopped, n.Name)
+			tell(nodeStopped, flag(n.LogStopped), n.Name)
+			tell(nodeLow, flag(n.DiskLow), n.Name)
 			count(nodeRequests, n.Answered, n.Name, "answered")
 			count(nodeRequests, n.Forwarded, n.Name, "forwarded")
 		}
@@ -84,6 +79,14 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 		tell(logLast, float64(cell.LogLast), name)
 		tell(logBytes, float64(cell.LogBytes), name)
 	}
+}
+
+// flag is a condition's value: 1 if it is true.
+func flag(is bool) float64 {
+	if is {
+		return 1
+	}
+	return 0
 }
 
 // Metrics serves Prometheus the metrics of a status that is read for each request.

@@ -33,6 +33,8 @@ type Node struct {
 	// LogStopped says that the node's part of the log has stopped after a failed write to its
 	// disk: it stores no records, and counts for no majority.
 	LogStopped bool `json:"logStopped,omitempty"`
+	// DiskLow says that the node is short of disk space: as the owner it would refuse what writes.
+	DiskLow bool `json:"diskLow,omitempty"`
 	// Requests since the process began: answered by itself, including forwarded ones, and
 	// forwarded to the owner.
 	Answered  uint64 `json:"answered"`

@@ -158,3 +158,25 @@ func TestLostSequence(t *testing.T) {
 		check(t, l.kernel.Close())
 	}
 }
+
+// So it is where only events are left, and a repair has lost the groups, too.
+func TestLostSequenceAndGroups(t *testing.T) {
+	st := memory.New()
+	before, _ := open(t, st, nil)
+	with(t, before, "s")
+	put(t, before, "s", Event{Time: at(0), Message: "of another"})
+	check(t, before.kernel.Close())
+	b := new(mutation.Batch)
+	for _, tag := range []byte{tagSequence, tagGroup, tagTotals, tagStream} {
+		b.DeleteRange(key(tag), behind(key(tag)))
+	}
+	check(t, st.Apply(store.Sync, b))
+	l, _ := open(t, st, nil)
+	with(t, l, "s")
+	got, _, err := l.Filter(FilterQuery{Group: group, Limit: 10})
+	check(t, err)
+	if len(got) > 0 {
+		t.Errorf("a new group has %+v", got)
+	}
+	check(t, l.kernel.Close())
+}

@@ -7,6 +7,7 @@ package logs
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"sync/atomic"
 
@@ -68,9 +69,7 @@ func (l *Logs) load() (err error) {
 		return err
 	}
 	l.shard.AdvanceTo(int64(latest))
-	groups := false
 	err = l.each(key(tagTotals), behind(key(tagTotals)), func(_, v []byte) error {
-		groups = true
 		t, _ := decodeTotals(v)
 		l.disk.Add(t.disk())
 		return nil
@@ -78,12 +77,34 @@ func (l *Logs) load() (err error) {
 	if err != nil {
 		return err
 	}
-	if groups && l.ceiling == 0 { // a repair has lost it
-		l.ceiling = uint64(max(l.shard.LatestTime(), l.kernel.Clock.Now().UnixMilli())) * takenPerMillisecond
+	if l.ceiling == 0 {
+		used, err := l.used()
+		if err != nil {
+			return err
+		}
+		if used { // a repair has lost it
+			l.ceiling = uint64(max(l.shard.LatestTime(), l.kernel.Clock.Now().UnixMilli())) * takenPerMillisecond
+		}
 	}
 	l.sequence = l.ceiling
 	l.due, err = l.earliest()
 	return err
+}
+
+// used reports that there is something with an id. It may be events alone, where a repair has lost
+// the groups.
+func (l *Logs) used() (bool, error) {
+	found := errors.New("found")
+	err := l.each([]byte{keyspace.LogSpace}, behind([]byte{keyspace.LogSpace}), func(k, _ []byte) error {
+		if k[1] == tagClock {
+			return nil
+		}
+		return found
+	})
+	if errors.Is(err, found) {
+		return true, nil
+	}
+	return false, err
 }
 
 // Resume implements kernel.Lifecycle.

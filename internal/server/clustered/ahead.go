@@ -38,7 +38,9 @@ func (p *part) lookAhead() (look func(context.Context)) {
 		if found.Epoch <= s.Epoch {
 			return
 		}
-		p.front.ahead.Store(&found)
+		if known := p.front.ahead.Load(); known == nil || found.Epoch > known.Epoch { // who told of that may not have answered
+			p.front.ahead.Store(&found)
+		}
 		r := p.replica.Load()
 		if r == nil {
 			return

@@ -36,21 +36,17 @@ func (b *blocked) Apply(sync store.SyncMode, batches ...*mutation.Batch) error {
 	return b.Store.Apply(sync, batches...)
 }
 
-// An owner whose full disk holds a write, so that it cannot read in the log that it was replaced, hears
-// so from the others: it answers what waits with 503, stops what it served, and hands on to the next
-// owner what comes, while the disk is full still.
-func TestReplacedWhileBlocked(t *testing.T) {
-	st := &blocked{Store: memory.New(), released: make(chan struct{})}
-	o := startOwningOn(t, st)
-	release := sync.OnceFunc(func() { close(st.released) })
-	t.Cleanup(release)
-	var cell atomic.Pointer[status.Cell]
+// besideB gives the node a peer b, which tells of the cell as the test has it, and answers all else
+// that is forwarded to it.
+func (o *owning) besideB() *atomic.Pointer[status.Cell] {
+	o.t.Helper()
+	cell := new(atomic.Pointer[status.Cell])
 	cell.Store(&status.Cell{})
-	at, err := o.part.net.Listen(t.Context(), "127.0.0.1:0", func(l net.Listener) net.Listener { return l })
+	at, err := o.part.net.Listen(o.t.Context(), "127.0.0.1:0", func(l net.Listener) net.Listener { return l })
 	if err != nil {
-		t.Fatal(err)
+		o.t.Fatal(err)
 	}
-	t.Cleanup(serve(forPeers(o.part.net.Only(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	o.t.Cleanup(serve(forPeers(o.part.net.Only(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == nodeapi.StatusPath {
 			_ = json.NewEncoder(w).Encode(status.Cluster{Nodes: []status.Node{{Name: "b"}}, Cells: []status.Cell{*cell.Load()}})
 			return
@@ -59,6 +55,18 @@ func TestReplacedWhileBlocked(t *testing.T) {
 	}))), at))
 	o.part.node.Peers = []roster.Peer{{Name: "a"}, {Name: "b", Address: at.Addr().String()}}
 	o.part.front.handOnTo(o.part.peers())
+	return cell
+}
+
+// An owner whose full disk holds a write, so that it cannot read in the log that it was replaced, hears
+// so from the others: it answers what waits with 503, stops what it served, and hands on to the next
+// owner what comes, while the disk is full still.
+func TestReplacedWhileBlocked(t *testing.T) {
+	st := &blocked{Store: memory.New(), released: make(chan struct{})}
+	o := startOwningOn(t, st)
+	release := sync.OnceFunc(func() { close(st.released) })
+	t.Cleanup(release)
+	cell := o.besideB()
 	look := o.part.lookAhead()
 	ready := func() bool {
 		out := httptest.NewRecorder()
@@ -120,5 +128,37 @@ func TestReplacedWhileBlocked(t *testing.T) {
 	o.until(o.mine(), "the node follows", func(s node.State) bool { return s.Owner == "b" })
 	if !ready() {
 		t.Error("it follows, and is not ready")
+	}
+}
+
+// A node that is further behind, and the only one that answers just now, does not bring back an
+// earlier owner.
+func TestAheadStaysAhead(t *testing.T) {
+	o := startOwning(t)
+	cell := o.besideB()
+	o.until(o.mine(), "it follows", func(s node.State) bool { return s.Epoch == 1 })
+	look := o.part.lookAhead()
+	look(t.Context())
+	for _, c := range []struct {
+		says status.Cell
+		want string
+	}{
+		{status.Cell{Owner: "b", Epoch: 2}, "b"},
+		{status.Cell{Owner: "c", Epoch: 4}, "c"},
+		{status.Cell{Owner: "b", Epoch: 3}, "c"},
+		{status.Cell{Owner: "a", Epoch: 5}, "a"},
+	} {
+		cell.Store(&c.says)
+		look(t.Context())
+		s, _ := o.mine().State()
+		if got := o.part.front.whose(s); got != c.want {
+			t.Errorf("%s is told to own it in epoch %d: it is %s, want %s", c.says.Owner, c.says.Epoch, got, c.want)
+		}
+	}
+	// A node that owns the state, as the others say, and has not read so, relays nothing to itself.
+	out := httptest.NewRecorder()
+	o.part.front.stepDown(out, httptest.NewRequestWithContext(t.Context(), http.MethodPost, nodeapi.StepDownPath, http.NoBody))
+	if got := out.Body.String(); out.Code != http.StatusServiceUnavailable || got != "no node owns the state now\n" {
+		t.Errorf("to step down: status %d: %s", out.Code, got)
 	}
 }

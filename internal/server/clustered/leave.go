@@ -165,7 +165,7 @@ func (f *front) stepDown(w http.ResponseWriter, r *http.Request) {
 		}
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(nodeapi.HandedOver{From: p.node.Name, To: successor.Name})
-	case ok && f.whose(s) != "" && !s.Own:
+	case ok && f.whose(s) != "" && f.whose(s) != p.node.Name:
 		f.relay(w, r, f.whose(s))
 	default:
 		http.Error(w, "no node owns the state now", http.StatusServiceUnavailable)

@@ -31,14 +31,20 @@ func (p *part) lookAhead() (look func(context.Context)) {
 		s, ok := p.front.stateOf()
 		stands := ok && s.Epoch == before.Epoch && s.Number == before.Number
 		before = s
-		if !stands {
+		known := p.front.ahead.Load()
+		later := known != nil && known.Epoch > s.Epoch
+		if !ok || !stands && !later {
 			return
 		}
-		found := p.front.status(ctx, true).Cells[0]
+		all := p.front.status(ctx, true)
+		found := all.Cells[0]
 		if found.Epoch <= s.Epoch {
+			if later && all.Reached() { // the log has lost it, and who had read it follows anew
+				p.front.ahead.CompareAndSwap(known, nil)
+			}
 			return
 		}
-		if known := p.front.ahead.Load(); known == nil || found.Epoch > known.Epoch { // who told of that may not have answered
+		if known == nil || found.Epoch > known.Epoch { // who told of that may not have answered
 			p.front.ahead.Store(&found)
 		}
 		r := p.replica.Load()

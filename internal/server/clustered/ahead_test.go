@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -160,5 +161,20 @@ func TestAheadStaysAhead(t *testing.T) {
 	o.part.front.stepDown(out, httptest.NewRequestWithContext(t.Context(), http.MethodPost, nodeapi.StepDownPath, http.NoBody))
 	if got := out.Body.String(); out.Code != http.StatusServiceUnavailable || got != "no node owns the state now\n" {
 		t.Errorf("to step down: status %d: %s", out.Code, got)
+	}
+	// Once nobody is ahead any more, as the log has lost what they had read, the log tells. Who does not
+	// answer may be.
+	cell.Store(&status.Cell{Owner: "b", Epoch: 1})
+	all := o.part.node.Peers
+	for _, c := range []struct {
+		peers []roster.Peer
+		want  string
+	}{{append(slices.Clone(all), roster.Peer{Name: "c", Address: "127.0.0.1:1"}), "a"}, {all, "b"}} {
+		o.part.node.Peers = c.peers
+		look(t.Context())
+		s, _ := o.mine().State()
+		if got := o.part.front.whose(s); got != c.want {
+			t.Errorf("of %d nodes none that answers is ahead: %q owns it, want %s", len(c.peers), got, c.want)
+		}
 	}
 }

@@ -2,7 +2,10 @@
 // Prometheus.
 package status
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Cluster is the answer of GET /_godwit/v1/cluster.
 type Cluster struct {
@@ -91,6 +94,11 @@ func (c *Cluster) Owner() string {
 		}
 	}
 	return ""
+}
+
+// Reached reports that all nodes have answered.
+func (c *Cluster) Reached() bool {
+	return !slices.ContainsFunc(c.Nodes, func(n Node) bool { return n.State == Unreachable })
 }
 
 // Node is the node of a name; zero: there is none.

@@ -90,6 +90,7 @@ type bench struct {
 	saved   Saved
 	commits uint64
 	broken  []string // counters that disagreed with records
+	visited int      // records that scans have passed to the machine
 	// restless is every other time: an empty queue need not rest.
 	restless bool
 }
@@ -127,7 +128,10 @@ func (t *bench) Get(key []byte) ([]byte, bool, error) {
 }
 
 func (t *bench) Scan(span layout.Span, f func(key, value []byte) bool) error {
-	t.store.walk(span, f)
+	t.store.walk(span, func(key, value []byte) bool {
+		t.visited++
+		return f(key, value)
+	})
 	return nil
 }
 

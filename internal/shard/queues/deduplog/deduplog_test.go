@@ -10,6 +10,7 @@ import (
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/keyspace"
+	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/queue/dedup"
 	"godwit.dev/godwit/internal/queue/layout"
 	"godwit.dev/godwit/internal/queue/message"
@@ -228,5 +229,64 @@ func TestManyBatches(t *testing.T) {
 	})
 	if !window.TakesBatch(minute+1, 1<<41) {
 		t.Error("the next minute takes no batch")
+	}
+}
+
+// What a queue loads at a start is freed once it has expired, though the queue is used no more.
+func TestLoadedExpires(t *testing.T) {
+	const scope = layout.Incarnation(1)
+	w := open(t, memory.New(), clock.NewVirtual(time.Date(2026, 1, 1, 0, 0, 30, 0, time.UTC)))
+	accepted := deduplog.Entry{Dedup: dedup.NewID("", "id"), ID: message.ID{1}, Sequence: 7}
+	w.run(func(now int64) { w.log.Note(&dedup.Window{}, scope, now, accepted) })
+	w.close()
+	w = open(t, w.store, w.clock)
+	if at := w.log.NextDue(); at != 0 {
+		t.Errorf("due at %d before anything is loaded", at)
+	}
+	var window *dedup.Window
+	w.run(func(now int64) {
+		window = w.log.Load(scope, now)
+		if at, want := w.log.NextDue(), now+(6*time.Minute).Milliseconds(); at != want {
+			t.Errorf("due at %d, want %d", at, want)
+		}
+	})
+	if n := window.Len(); n != 1 {
+		t.Errorf("%d minutes are loaded", n)
+	}
+	w.advance(6 * time.Minute)
+	w.run(w.log.Expire)
+	if n, at := window.Len(), w.log.NextDue(); n != 0 || at != 0 {
+		t.Errorf("%d minutes are left, and the next is due at %d", n, at)
+	}
+}
+
+// The buckets that have expired are dropped once a minute, not with each message.
+func TestExpiredBucketsAreDroppedOnce(t *testing.T) {
+	w := open(t, memory.New(), clock.NewVirtual(time.Date(2026, 1, 1, 0, 0, 30, 0, time.UTC)))
+	window, number := &dedup.Window{}, uint64(0)
+	drops := func() (n int) {
+		t.Helper()
+		number++
+		w.run(func(now int64) {
+			w.log.Note(window, 1, now, deduplog.Entry{Dedup: dedup.NewID("", message.ID{byte(number)}.String()), Sequence: number})
+			if err := w.shard.Batch.Each(func(op mutation.Op, _, _ []byte) error {
+				if op == mutation.DeleteRange {
+					n++
+				}
+				return nil
+			}); err != nil {
+				t.Fatal(err)
+			}
+		})
+		return n
+	}
+	for _, minute := range []string{"the first", "the next"} {
+		if n := drops(); n != 2 { // of single messages and of batches
+			t.Errorf("%d drops in %s minute", n, minute)
+		}
+		if n := drops(); n != 0 {
+			t.Errorf("%d more drops in %s minute", n, minute)
+		}
+		w.advance(time.Minute)
 	}
 }

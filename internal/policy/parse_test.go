@@ -2,6 +2,7 @@ package policy_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -74,6 +75,30 @@ func TestParseRefuses(t *testing.T) {
 	} {
 		if _, err := policy.Parse(doc); !errors.Is(err, policy.ErrMalformed) {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A document may have the greatest length, and not a byte more: those of resources and those of
+// identities have different ones.
+func TestLengths(t *testing.T) {
+	const statement = `{"Statement":[{"Effect":"Allow","Action":"*","Resource":"*"%s}]}`
+	for name, tt := range map[string]struct {
+		parse   func(string) (*policy.Policy, error)
+		element string
+		limit   int
+	}{
+		"a resource": {policy.Parse, `,"Principal":"*"`, policy.MaxBytes},
+		"loose":      {policy.ParseLoose, `,"Principal":"*"`, policy.MaxBytes},
+		"identity":   {policy.ParseIdentity, ``, 128 << 10},
+	} {
+		doc := fmt.Sprintf(statement, tt.element)
+		doc += strings.Repeat(" ", tt.limit-len(doc))
+		if _, err := tt.parse(doc); err != nil {
+			t.Errorf("%s: %d bytes: %v", name, len(doc), err)
+		}
+		if _, err := tt.parse(doc + " "); !errors.Is(err, policy.ErrMalformed) {
+			t.Errorf("%s: %d bytes: %v", name, len(doc)+1, err)
 		}
 	}
 }

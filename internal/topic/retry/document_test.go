@@ -144,6 +144,26 @@ func TestSubscriptionDocuments(t *testing.T) {
 	}
 }
 
+// A schedule may take the greatest total time, in whichever of its phases.
+func TestGreatestTotal(t *testing.T) {
+	for members, taken := range map[string]bool{
+		`"minDelayTarget":36,"maxDelayTarget":36,"numRetries":100`:                                                                    true,
+		`"minDelayTarget":3600,"maxDelayTarget":3600,"numRetries":1,"numMaxDelayRetries":1`:                                           true,
+		`"minDelayTarget":1,"maxDelayTarget":3599,"numRetries":2,"numMinDelayRetries":1,"numMaxDelayRetries":1`:                       true,
+		`"minDelayTarget":1,"maxDelayTarget":3600,"numRetries":2,"numMinDelayRetries":1,"numMaxDelayRetries":1`:                       false,
+		`"minDelayTarget":1,"maxDelayTarget":3599,"numRetries":3,"numMinDelayRetries":1,"numMaxDelayRetries":1`:                       false,
+		`"minDelayTarget":1,"maxDelayTarget":3599,"numRetries":3,"numNoDelayRetries":1,"numMinDelayRetries":1,"numMaxDelayRetries":1`: true,
+	} {
+		sub, err := ParseSubscription(`{"healthyRetryPolicy":{`+members+`}}`, false)
+		if (err == nil) != taken {
+			t.Errorf("%s: %v", members, err)
+		}
+		if taken && err == nil && Resolve(nil, sub, false).Policy.Total() != maxTotal {
+			t.Errorf("%s takes %v", members, Resolve(nil, sub, false).Policy.Total())
+		}
+	}
+}
+
 // What is written reads back to the same policy, and what is refused says so
 // as InvalidParameter. No policy that is taken breaks its bounds.
 func FuzzParse(f *testing.F) {

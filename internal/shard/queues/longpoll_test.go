@@ -268,6 +268,33 @@ func TestLongPollWakesByItsLikes(t *testing.T) {
 	})
 }
 
+// TestReceiveBehindDeadLetters: a receive that finds first what belongs into the dead-letter queue
+// moves it there, and gets what is behind it, whether or not it may wait.
+func TestReceiveBehindDeadLetters(t *testing.T) {
+	for _, wait := range []time.Duration{0, 20 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			p := newPoll(t, clock.System)
+			defer p.Close()
+			dlq := shardtest.QueueARN("dlq")
+			if err := p.CreateQueue(t.Context(), queues.QueueSpec{ARN: dlq}); err != nil {
+				t.Fatal(err)
+			}
+			if err := p.SetQueueAttributes(t.Context(), shardtest.QueueARN("q"), redrive(dlq, 1)); err != nil {
+				t.Fatal(err)
+			}
+			p.send(0, "a", "b")
+			p.expect("the first time", p.wait(t.Context(), 2, 0, 0), "a×1 b×1 ok")
+			p.send(0, "c")
+			p.expect("behind dead letters", p.wait(t.Context(), 2, wait, time.Minute), "c×1 ok")
+			p.AwaitIdle()
+			info, err := p.QueueInfo(t.Context(), dlq)
+			if err != nil || info.Counts.Visible != 2 {
+				t.Errorf("the dead-letter queue has %+v, %v", info.Counts, err)
+			}
+		})
+	}
+}
+
 // TestLongPollCancelled: a client that goes leaves no lease, and its place in
 // the line to the next.
 func TestLongPollCancelled(t *testing.T) {
@@ -334,7 +361,7 @@ func TestLongPollCancelledWhenServed(t *testing.T) {
 }
 
 // TestLongPollEndsWhenServed: a poll whose time is over while its message becomes durable
-// returns that message, once it is.
+// returns that message, once it is. Those behind it keep their places in the line.
 func TestLongPollEndsWhenServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := &storetest.Gated{Store: memory.New()}
@@ -342,6 +369,8 @@ func TestLongPollEndsWhenServed(t *testing.T) {
 		defer p.Close()
 		const wait = 20 * time.Second
 		got := p.wait(context.Background(), 1, wait, time.Minute)
+		behind := p.wait(context.Background(), 1, 2*wait, time.Minute)
+		last := p.wait(context.Background(), 1, 2*wait, time.Minute)
 		st.Shut()
 		sent := make(chan struct{})
 		go func() {
@@ -356,5 +385,9 @@ func TestLongPollEndsWhenServed(t *testing.T) {
 		<-sent
 		synctest.Wait()
 		p.expect("the poll", got, "a×1 ok")
+		p.send(0, "b")
+		p.expect("the one behind it", behind, "b×1 ok")
+		p.send(0, "c")
+		p.expect("the last", last, "c×1 ok")
 	})
 }

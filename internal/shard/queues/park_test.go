@@ -300,6 +300,43 @@ func TestFoundBeforeItWasParked(t *testing.T) {
 	}
 }
 
+// TestParkedHasNoTimer: a timer that was set for a message that is gone does not keep a parked
+// queue in memory.
+func TestParkedHasNoTimer(t *testing.T) {
+	s := shardtest.NewStore(t)
+	defer s.Close()
+	e := shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, s, nil), Clock: clock.NewVirtual(shardtest.Start)})
+	defer e.Close()
+	w := newCrowd(t, e, queues.EmptiedKept*3, func(int) map[string]string { return nil })
+	a := w.names[0]
+	if _, err := w.Send(t.Context(), a, []queues.SendEntry{{Message: shardtest.NewMessage(1, "x")}}); err != nil {
+		t.Fatal(err)
+	}
+	r, err := w.Receive(t.Context(), queues.ReceiveRequest{Queue: a, Max: 1, Visibility: time.Hour})
+	if err != nil || len(r) != 1 {
+		t.Fatal(r, err)
+	}
+	if _, err := w.DeleteMessages(t.Context(), a, []string{r[0].ReceiptHandle}); err != nil {
+		t.Fatal(err)
+	}
+	sh := w.Topics.Shards[0]
+	timers := func() (n int) {
+		sh.View(func() { n = len(sh.Timers) })
+		return n
+	}
+	if n := timers(); n != 1 {
+		t.Fatalf("%d queues have timers", n)
+	}
+	w.pass(t, a)
+	w.pass(t, a)
+	if slices.Contains(w.loaded(), a) {
+		t.Fatal("it was not parked")
+	}
+	if n := timers(); n != 0 {
+		t.Errorf("%d queues have timers once it is parked", n)
+	}
+}
+
 // BenchmarkLookup asks for the tags of queues in turn: of few that stay in memory, and of
 // more than do, each of which is made of its record and another parked.
 func BenchmarkLookup(b *testing.B) {

@@ -1,13 +1,16 @@
 package backlog
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/queue/message"
 )
 
 // TestFinishedAreBounded: however many deliveries end after many attempts, memory
@@ -58,6 +61,16 @@ func TestHistoryRecords(t *testing.T) {
 			if got, err := DecodeHistory(record[:n]); err == nil && n > 0 && len(got.First) == len(h.First) && h.Total > 0 {
 				t.Errorf("%d of %d bytes are read as whole", n, len(record))
 			}
+		}
+	}
+	tooLong := strings.Repeat("\xff", 10) + "\x01" // no number of 64 bits
+	for _, damaged := range []string{
+		"\x02\x01s" + tooLong, "\x03\x01s\x04gone" + tooLong, "\x03\x01s\x04gone\x01" + tooLong, "\x02\x01s\x01" + tooLong,
+		"\x02\x01s\x01\x0a\x01x" + tooLong, "\x02\x01s\x01\x0a\x01x\x00\x00" + tooLong,
+		"\x02\x01s", "\x03\x01s\x04gone", "\x03\x01s\x04gone\x01",
+	} {
+		if h, err := DecodeHistory([]byte(damaged)); !errors.Is(err, message.ErrCorrupt) || string(h.Kept) != "s" {
+			t.Errorf("%q is read as %+v: %v", damaged, h, err)
 		}
 	}
 	if _, err := DecodeHistory([]byte{4, 0, 0}); err == nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -268,10 +269,20 @@ func TestLongPollWakesByItsLikes(t *testing.T) {
 	})
 }
 
-// TestReceiveBehindDeadLetters: a receive that finds first what belongs into the dead-letter queue
-// moves it there, and gets what is behind it, whether or not it may wait.
+// TestReceiveBehindDeadLetters: a receive that finds more dead letters than one round moves goes on,
+// and gets what is behind them; behind more than all its rounds move, one that waits does.
 func TestReceiveBehindDeadLetters(t *testing.T) {
-	for _, wait := range []time.Duration{0, 20 * time.Second} {
+	for name, tt := range map[string]struct {
+		dead  int
+		wait  time.Duration
+		want  string
+		moved int64
+	}{
+		"two rounds":             {100, 0, "last×1 ok", 100},
+		"two rounds of a poll":   {100, 20 * time.Second, "last×1 ok", 100},
+		"more than all":          {300, 0, "ok", 256},
+		"more than all, polling": {300, 20 * time.Second, "last×1 ok", 300},
+	} {
 		synctest.Test(t, func(t *testing.T) {
 			p := newPoll(t, clock.System)
 			defer p.Close()
@@ -282,14 +293,22 @@ func TestReceiveBehindDeadLetters(t *testing.T) {
 			if err := p.SetQueueAttributes(t.Context(), shardtest.QueueARN("q"), redrive(dlq, 1)); err != nil {
 				t.Fatal(err)
 			}
-			p.send(0, "a", "b")
-			p.expect("the first time", p.wait(t.Context(), 2, 0, 0), "a×1 b×1 ok")
-			p.send(0, "c")
-			p.expect("behind dead letters", p.wait(t.Context(), 2, wait, time.Minute), "c×1 ok")
+			p.send(0, slices.Repeat([]string{"dead"}, tt.dead)...)
+			for range tt.dead / 10 {
+				if _, err := p.Receive(t.Context(), queues.ReceiveRequest{Queue: shardtest.QueueARN("q"), Max: 10, Visibility: time.Second}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			<-shardtest.After(time.Second)
+			p.send(0, "last")
+			got := p.wait(t.Context(), 1, tt.wait, time.Minute)
+			<-shardtest.After(time.Second)
+			synctest.Wait()
+			p.expect(name, got, tt.want)
 			p.AwaitIdle()
 			info, err := p.QueueInfo(t.Context(), dlq)
-			if err != nil || info.Counts.Visible != 2 {
-				t.Errorf("the dead-letter queue has %+v, %v", info.Counts, err)
+			if err != nil || info.Counts.Visible != tt.moved {
+				t.Errorf("%s: the dead-letter queue has %+v, %v", name, info.Counts, err)
 			}
 		})
 	}

@@ -302,3 +302,65 @@ func TestHistory(t *testing.T) {
 		t.Errorf("%d bytes", len(got.Data))
 	}
 }
+
+// fill makes of an item, by the length of a text within, one whose data has n bytes.
+func fill(t *testing.T, n int, item func(text string) Item) Item {
+	t.Helper()
+	empty := len(item("x").Data) - 1
+	return item(strings.Repeat("x", n-empty))
+}
+
+// An item's data may have the greatest size; beyond it the longest part is left out.
+func TestGreatestData(t *testing.T) {
+	before := Status{State: OK, Reason: "fine"}
+	for name, tt := range map[string]struct {
+		item func(text string) Item
+		rest string // what is left of one that is too long
+	}{
+		"an action": {func(text string) Item {
+			a := example()
+			return a.Acted("arn:x", "", text, at, at)
+		}, `"notificationResource":"arn:x"}`},
+		"a change": {func(text string) Item {
+			a := example()
+			a.Data = fmt.Sprintf(`{"x":%q}`, text)
+			return a.Changed(before)
+		}, `"newState":{"stateValue":"ALARM","stateReason":"because"}}`},
+		"a change with a long reason": {func(text string) Item {
+			a := example()
+			a.Reason, a.Data = text, ""
+			return a.Changed(before)
+		}, `{"version":"1.0"}`},
+		"a new alarm": {func(text string) Item {
+			a := example()
+			a.Description = &text
+			return a.Created(at)
+		}, `{"version":"1.0"}`},
+	} {
+		if got := fill(t, maxData, tt.item); len(got.Data) != maxData || !strings.Contains(got.Data, "xxx") || !json.Valid([]byte(got.Data)) {
+			t.Errorf("%s of %d bytes has %d: %s", name, maxData, len(got.Data), got.Data)
+		}
+		if got := fill(t, maxData+1, tt.item); !strings.HasSuffix(got.Data, tt.rest) || strings.Contains(got.Data, "xxx") || !json.Valid([]byte(got.Data)) {
+			t.Errorf("%s of a byte more has %s", name, got.Data)
+		}
+	}
+}
+
+// A subject has up to a hundred printable characters of ASCII.
+func TestSubjects(t *testing.T) {
+	const frame = len(`ALARM: "" in x`)
+	for name, want := range map[string]string{
+		"from ! to ~":                    `ALARM: "from ! to ~" in x`,
+		"Größe":                          `ALARM: "Gr??e" in x`,
+		strings.Repeat("n", 100-frame):   `ALARM: "` + strings.Repeat("n", 100-frame) + `" in x`,
+		strings.Repeat("n", 100-frame+1): `ALARM: "` + strings.Repeat("n", 100-frame+1) + `" ...`,
+		strings.Repeat("é", 100-frame):   `ALARM: "` + strings.Repeat("?", 100-frame) + `" in x`,
+		strings.Repeat("n", 255):         `ALARM: "` + strings.Repeat("n", 89) + "...",
+	} {
+		a := example()
+		a.Name, a.Region = name, "x"
+		if got := a.Subject(); got != want {
+			t.Errorf("%s is titled %s, want %s", name, got, want)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package backlog_test
 
 import (
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard/backlog"
 	"godwit.dev/godwit/internal/shard/shardtest"
+	"godwit.dev/godwit/internal/store"
 )
 
 // TestFinished: the deliveries that ended are listed, latest first, each with its attempts and what
@@ -83,5 +85,50 @@ func TestOriginOfDeadLetters(t *testing.T) {
 				t.Errorf("after %d attempts: first at %d, %d attempts, %q", d.Attempt, origin.FirstReceived, origin.Receives, origin.Source)
 			}
 		}
+	}
+}
+
+// visits counts the records that scans visit.
+type visits struct {
+	store.Store
+	n atomic.Int64
+}
+
+type visit struct {
+	store.Iterator
+	n *atomic.Int64
+}
+
+func (s *visits) Iter(lower, upper []byte) (store.Iterator, error) {
+	it, err := s.Store.Iter(lower, upper)
+	return visit{it, &s.n}, err
+}
+
+func (it visit) Next() bool {
+	it.n.Add(1)
+	return it.Iterator.Next()
+}
+
+// TestWalkEnds: a walk over what waits does not read what was published after it began, however
+// much that is.
+func TestWalkEnds(t *testing.T) {
+	w := newOperatorWorld(t)
+	counted := &visits{Store: w.store}
+	w.store = counted
+	w.reopen()
+	w.check(w.Pause(t.Context(), w.sub))
+	w.publish(3)
+	walk := &backlog.Waiting{Subscription: w.sub}
+	ids, err := w.Next(t.Context(), walk)
+	w.check(err)
+	if len(ids) != 3 {
+		t.Fatalf("first %v", ids)
+	}
+	w.publish(100)
+	counted.n.Store(0)
+	ids, err = w.Next(t.Context(), walk)
+	w.check(err)
+	if n := counted.n.Load(); len(ids) != 0 || n > 10 {
+		t.Errorf("then %v, and %d records are visited", ids, n)
 	}
 }

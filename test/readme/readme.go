@@ -39,6 +39,8 @@ var (
 	// server is a command that serves until it is interrupted, in one line.
 	server    = regexp.MustCompile(`(?m)^godwit( dev| serve)?( --[^&>|\n]*)?$`)
 	continued = regexp.MustCompile(`\\\n *`)
+	// builds is a command that compiles packages.
+	builds = regexp.MustCompile(`(?m)^(CGO_ENABLED=0 )?go build -o \S+ (.+)$`)
 )
 
 // endOfBlock is printed behind each block.
@@ -48,7 +50,7 @@ const endOfBlock = "--end-of-block--"
 type Shell struct {
 	Dir     string            // the directory
 	Address string            // in place of the server's usual one
-	Within  time.Duration     // the time that all of it may take
+	Within  time.Duration     // the time that all of it may take, beside compiling
 	Replace *strings.Replacer // what else is in another place here; nil: nothing
 	Env     []string          // more of the environment
 }
@@ -66,6 +68,7 @@ func (s Shell) Run(t *testing.T, blocks []Block) string {
 		script = s.Replace.Replace(script)
 	}
 	script = strings.ReplaceAll(script, "127.0.0.1:4566", s.Address)
+	s.compile(t, script)
 	ctx, cancel := context.WithTimeout(t.Context(), s.Within)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "bash", "-c", script)
@@ -94,6 +97,19 @@ func (s Shell) Run(t *testing.T, blocks []Block) string {
 		}
 	}
 	return strings.Join(parts, "\n")
+}
+
+// compile builds what a script builds, which then takes it from the compiler's cache: on a busy machine
+// whose cache is empty the server alone takes minutes.
+func (s Shell) compile(t *testing.T, script string) {
+	t.Helper()
+	for _, build := range builds.FindAllStringSubmatch(script, -1) {
+		cmd := exec.CommandContext(t.Context(), "bash", "-c", build[1]+"go build -o "+t.TempDir()+" "+build[2])
+		cmd.Dir, cmd.Env = s.Dir, append(os.Environ(), s.Env...)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v\n%s", build[0], err, out)
+		}
+	}
 }
 
 // printed is a file for what is printed.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"runtime"
 	"strings"
 	"sync"
@@ -170,8 +171,9 @@ func TestActionsSurviveCrashes(t *testing.T) {
 		if err := w.open(w.store).Put(id("a"), config(), nil); err != nil {
 			t.Fatal(err)
 		}
-		disk := &stopping{w.store, 1} // for the new epochs
+		disk := &stopping{w.store, math.MaxInt} // a start may write its epochs at once, or one by one
 		victim := w.open(disk)
+		victim.shard.Stream.Sync()
 		disk.left = left
 		over := make(chan error, 1)
 		go func() { over <- w.pass(victim, 20) }()

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"runtime"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,29 +17,14 @@ import (
 	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/memory"
+	"godwit.dev/godwit/internal/store/storetest"
 )
-
-// blocked is a store that takes no more writes until it is released, as on a full disk.
-type blocked struct {
-	*memory.Store
-	full     atomic.Bool
-	waits    atomic.Bool
-	released chan struct{}
-}
-
-func (b *blocked) Apply(sync store.SyncMode, batches ...*mutation.Batch) error {
-	if b.full.Load() {
-		b.waits.Store(true)
-		<-b.released
-	}
-	return b.Store.Apply(sync, batches...)
-}
 
 // An owner whose store takes no write still tells what state it is in, and hands over: the others
 // have the log. Not in a bubble of synctest, for which who waits for a lock does not wait.
 func TestHandOverOfABlockedStore(t *testing.T) {
 	log := simulated.New()
-	st := &blocked{Store: memory.New(), released: make(chan struct{})}
+	st := storetest.NewFull(memory.New())
 	start := func(name string, st store.Store) *node.Node {
 		n, err := node.Open(node.Options{
 			Name: name, Instance: "i", Log: log.Node(), Store: st, Logger: slog.New(slog.DiscardHandler), Lease: time.Minute,
@@ -57,7 +41,7 @@ func TestHandOverOfABlockedStore(t *testing.T) {
 		return n
 	}
 	owner, other := start("a", st), start("b", memory.New())
-	t.Cleanup(func() { close(st.released) })
+	t.Cleanup(st.Free)
 	until := func(p *node.Node, so func(node.State) bool) {
 		t.Helper()
 		for {
@@ -78,14 +62,14 @@ func TestHandOverOfABlockedStore(t *testing.T) {
 	until(owner, serves)
 	until(other, func(s node.State) bool { return s.Epoch == 1 })
 
-	st.full.Store(true)
+	st.Fill()
 	write := func() {
 		b := new(mutation.Batch)
 		b.Set([]byte("k"), nil)
 		_ = owner.Owner().Apply(store.Sync, b)
 	}
 	go write()
-	for !st.waits.Load() {
+	for !st.Waits() {
 		runtime.Gosched()
 	}
 	go write() // which is on its way behind the first one

@@ -2,40 +2,15 @@ package replica_test
 
 import (
 	"errors"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/cluster/replica"
-	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/memory"
+	"godwit.dev/godwit/internal/store/storetest"
 )
-
-// blocked is a store that takes no more writes until it is released, as on a full disk.
-type blocked struct {
-	*memory.Store
-	full     atomic.Bool
-	waits    atomic.Bool
-	released chan struct{}
-	release  func() // once
-}
-
-func newBlocked() *blocked {
-	b := &blocked{Store: memory.New(), released: make(chan struct{})}
-	b.release = sync.OnceFunc(func() { close(b.released) })
-	return b
-}
-
-func (b *blocked) Apply(sync store.SyncMode, batches ...*mutation.Batch) error {
-	if b.full.Load() {
-		b.waits.Store(true)
-		<-b.released
-	}
-	return b.Store.Apply(sync, batches...)
-}
 
 // ends fails the test unless f ends while the store still waits.
 func ends(t *testing.T, what string, f func()) {
@@ -75,19 +50,19 @@ func TestStepDownOfABlockedStore(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			virtual, failed := clock.NewVirtual(time.Unix(0, 0)), make(chan error, 1)
-			st := newBlocked()
+			st := storetest.NewFull(memory.New())
 			n := own(t, st, replica.OwnerOptions{Clock: virtual, RoundTrip: patience, Detach: true, Failed: func(err error) { failed <- err }})
-			t.Cleanup(st.release)
+			t.Cleanup(st.Free)
 			if err := n.Apply(store.Sync, set("k", "0")); err != nil {
 				t.Fatal(err)
 			}
-			st.full.Store(true)
+			st.Fill()
 			confirmed := make(chan error, 1)
 			go func() {
 				_ = n.Apply(store.Sync, set("k", "1"))
 				confirmed <- n.Confirm(t.Context())
 			}()
-			until(t, "the store waits", st.waits.Load)
+			until(t, "the store waits", st.Waits)
 			ends(t, "a write", func() {
 				if err := n.Apply(store.NoSync, set("k", "2")); err != nil {
 					t.Error(err)
@@ -119,7 +94,7 @@ func TestStepDownOfABlockedStore(t *testing.T) {
 				t.Errorf("the store that waits has %q", got)
 			}
 			takeover(t, n.log.Node(), 2, "another")
-			st.release()
+			st.Free()
 			until(t, "the replica follows", func() bool { return n.replica.Fence().Epoch == 2 })
 			if k, later := get(t, st, "k"), get(t, st, "later"); k != "2" || later != "nothing" {
 				t.Errorf("the store has %s and %s", k, later)

@@ -8,34 +8,16 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 
 	"godwit.dev/godwit/internal/cluster/node"
-	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/server/clustered/nodeapi"
 	"godwit.dev/godwit/internal/server/clustered/roster"
 	"godwit.dev/godwit/internal/server/clustered/status"
-	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/memory"
+	"godwit.dev/godwit/internal/store/storetest"
 )
-
-// blocked is a store that takes no more writes until it is released, as on a full disk.
-type blocked struct {
-	*memory.Store
-	full     atomic.Bool
-	waits    atomic.Bool
-	released chan struct{}
-}
-
-func (b *blocked) Apply(sync store.SyncMode, batches ...*mutation.Batch) error {
-	if b.full.Load() {
-		b.waits.Store(true)
-		<-b.released
-	}
-	return b.Store.Apply(sync, batches...)
-}
 
 // besideB gives the node a peer b, which tells of the cell as the test has it, and answers all else
 // that is forwarded to it.
@@ -63,10 +45,9 @@ func (o *owning) besideB() *atomic.Pointer[status.Cell] {
 // so from the others: it answers what waits with 503, stops what it served, and hands on to the next
 // owner what comes, while the disk is full still.
 func TestReplacedWhileBlocked(t *testing.T) {
-	st := &blocked{Store: memory.New(), released: make(chan struct{})}
+	st := storetest.NewFull(memory.New())
 	o := startOwningOn(t, st)
-	release := sync.OnceFunc(func() { close(st.released) })
-	t.Cleanup(release)
+	t.Cleanup(st.Free)
 	cell := o.besideB()
 	look := o.part.lookAhead()
 	ready := func() bool {
@@ -91,14 +72,14 @@ func TestReplacedWhileBlocked(t *testing.T) {
 	o.part.front.closing.Store(false)
 	o.part.front.ahead.Store(nil)
 
-	st.full.Store(true)
+	st.Fill()
 	sent := make(chan *httptest.ResponseRecorder, 1)
 	go func() {
 		out := httptest.NewRecorder()
 		o.part.front.ServeHTTP(out, newRequest(t.Context(), "AmazonSQS.SendMessage", strings.NewReader(sendOne)))
 		sent <- out
 	}()
-	o.soon("the store waits", st.waits.Load)
+	o.soon("the store waits", st.Waits)
 	for range 3 {
 		look(t.Context())
 	}
@@ -125,7 +106,7 @@ func TestReplacedWhileBlocked(t *testing.T) {
 	if ready() {
 		t.Error("it is ready, and knows nobody who owns the state")
 	}
-	release()
+	st.Free()
 	o.until(o.mine(), "the node follows", func(s node.State) bool { return s.Owner == "b" })
 	if !ready() {
 		t.Error("it follows, and is not ready")

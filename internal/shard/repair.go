@@ -128,8 +128,9 @@ func (r *Repair) See(key, value []byte) {
 		n, _ := k.Number(keyspace.PartIncarnation)
 		r.sequenced[layout.Incarnation(n)] = true
 	case keyspace.KindTopic:
-		r.seeTopic(&k, value)
-		r.own(value)
+		if inc := r.own(value); inc != 0 { // a FIFO topic
+			r.fifo[inc] = topicIn(&k)
+		}
 	case keyspace.KindSubscription, keyspace.KindFunction, keyspace.KindDirect, keyspace.KindPlatformApplication:
 		r.own(value)
 	case keyspace.KindDeletedTopics:
@@ -292,34 +293,29 @@ func (r *Repair) endShard() {
 	}
 }
 
-// seeTopic notes a FIFO topic.
-func (r *Repair) seeTopic(k *keyspace.Key, value []byte) {
-	var record struct {
-		Incarnation layout.Incarnation `json:"incarnation"`
-	}
-	if len(value) == 0 || json.Unmarshal(value[1:], &record) != nil || record.Incarnation == 0 {
-		return
-	}
+// topicIn is the topic of a key.
+func topicIn(k *keyspace.Key) arn.ARN {
 	account, _ := k.Text(keyspace.PartAccount)
 	region, _ := k.Text(keyspace.PartRegion)
 	name, _ := k.Text(keyspace.PartName)
-	r.fifo[record.Incarnation] = arn.Topic(region, account, name)
+	return arn.Topic(region, account, name)
 }
 
-// own notes the incarnations in a named record.
-func (r *Repair) own(value []byte) {
+// own notes the incarnations in a named record, and returns its latest; 0: it has none.
+func (r *Repair) own(value []byte) layout.Incarnation {
 	var record struct {
 		Incarnation layout.Incarnation   `json:"incarnation"`
 		First       layout.Incarnation   `json:"first"`
 		Former      []layout.Incarnation `json:"former"`
 	}
 	if len(value) == 0 || json.Unmarshal(value[1:], &record) != nil {
-		return
+		return 0
 	}
 	for _, inc := range append(record.Former, record.First, record.Incarnation) {
 		r.owned[inc] = true
 		r.latest = max(r.latest, inc)
 	}
+	return record.Incarnation
 }
 
 // disown drops backlogs whose names are lost, and queues without messages whose names are lost.

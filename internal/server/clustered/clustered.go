@@ -552,10 +552,7 @@ func (p *part) watchLog(ctx context.Context, stopped func() bool) (ends bool) {
 		}
 		if !p.logStopped.Swap(true) {
 			p.log.Error("this node's part of the log has stopped, as a write to its disk failed", "data", p.cfg.Data)
-			select {
-			case p.left <- struct{}{}:
-			default:
-			}
+			p.requestHandOver()
 		}
 		polls++
 		lacks := space.RequireFree(p.cfg.Data, 0) != nil

@@ -258,8 +258,7 @@ func (f *front) asked(w http.ResponseWriter, r *http.Request) {
 func within(path, dir string) bool { return path == dir || strings.HasPrefix(path, dir+"/") }
 
 func (f *front) ready(w http.ResponseWriter) {
-	if replica := f.part.replica.Load(); replica != nil && !f.closing.Load() {
-		s, _ := replica.State()
+	if s, ok := f.stateOf(); ok && !f.closing.Load() {
 		if owner := f.whose(s); owner != "" && (owner != f.part.node.Name || s.Serving) && !s.Behind && !f.part.logStopped.Load() {
 			_, _ = io.WriteString(w, "{\"status\":\"ready\"}\n")
 			return

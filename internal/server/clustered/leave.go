@@ -41,6 +41,14 @@ func (p *part) successor(ctx context.Context) (best status.Node, err error) {
 	return best, nil
 }
 
+// requestHandOver has the node hand over soon, if it owns the state.
+func (p *part) requestHandOver() {
+	select {
+	case p.left <- struct{}{}:
+	default: // it is about to
+	}
+}
+
 // handOver makes another node own the state, and also lead the log if this process ends.
 // Requests in progress get a moment to complete; new ones wait, and are forwarded to the next
 // owner. The node's server is stopped afterwards (disown), whether it succeeds or not, except
@@ -130,10 +138,7 @@ func (p *part) watchSpace(ctx context.Context, ownsLow func() bool, successor fu
 		}
 		if next, err := successor(ctx); err == nil && !next.DiskLow {
 			p.log.Warn("disk space is low, so that another node is to own the state", "data", p.cfg.Data, "to", next.Name)
-			select {
-			case p.left <- struct{}{}:
-			default: // it is about to
-			}
+			p.requestHandOver()
 		}
 		if !pause(ctx, spaceAgain) {
 			return
@@ -149,6 +154,7 @@ func (f *front) stepDown(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s, ok := f.stateOf()
+	owner := f.whose(s)
 	of := r.URL.Query().Get(nodeapi.OwnerParameter)
 	switch {
 	case ok && s.Own && of != "" && of != p.node.Name:
@@ -159,14 +165,11 @@ func (f *front) stepDown(w http.ResponseWriter, r *http.Request) {
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)
 			return
 		}
-		select {
-		case p.left <- struct{}{}:
-		default: // it is about to
-		}
+		p.requestHandOver()
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(nodeapi.HandedOver{From: p.node.Name, To: successor.Name})
-	case ok && f.whose(s) != "" && f.whose(s) != p.node.Name:
-		f.relay(w, r, f.whose(s))
+	case ok && owner != "" && owner != p.node.Name:
+		f.relay(w, r, owner)
 	default:
 		http.Error(w, "no node owns the state now", http.StatusServiceUnavailable)
 	}

@@ -52,13 +52,10 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 	}
 	serves := flag(s.Owner() != "")
 	for _, n := range s.Nodes {
-		up := 1.0
-		if n.State == Unreachable {
-			up = 0
-		}
-		tell(nodeUp, up, n.Name)
+		up := n.State != Unreachable
+		tell(nodeUp, flag(up), n.Name)
 		tell(nodeState, 1, n.Name, n.State)
-		if up == 1 {
+		if up {
 			tell(nodeLag, float64(n.Lag), n.Name)
 			tell(nodeStopped, flag(n.LogStopped), n.Name)
 			tell(nodeLow, flag(n.DiskLow), n.Name)

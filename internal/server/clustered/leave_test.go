@@ -22,21 +22,23 @@ func TestWatchSpace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &part{log: slog.New(slog.DiscardHandler), left: make(chan struct{}, 1)}
 		ctx, cancel := context.WithCancel(t.Context())
-		var low atomic.Bool
-		var next status.Node
-		var none error
-		var ended sync.WaitGroup
-		ended.Go(func() {
-			p.watchSpace(ctx, low.Load, func(context.Context) (status.Node, error) { return next, none })
-		})
-		for _, c := range []struct {
+		type moment struct {
 			says   string
 			low    bool
 			next   status.Node
 			err    error
 			within time.Duration
 			left   int
-		}{
+		}
+		var now atomic.Pointer[moment]
+		now.Store(new(moment))
+		var ended sync.WaitGroup
+		ended.Go(func() {
+			p.watchSpace(ctx, func() bool { return now.Load().low }, func(context.Context) (status.Node, error) {
+				return now.Load().next, now.Load().err
+			})
+		})
+		for _, c := range []moment{
 			{"enough", false, status.Node{Name: "b"}, nil, time.Minute, 0},
 			{"low at one look", true, status.Node{Name: "b"}, nil, lowPolls*spacePoll - spacePoll/2, 0},
 			{"enough again", false, status.Node{Name: "b"}, nil, time.Minute, 0},
@@ -44,8 +46,7 @@ func TestWatchSpace(t *testing.T) {
 			{"all low", true, status.Node{Name: "b", DiskLow: true}, nil, time.Minute, 0},
 			{"another has more", true, status.Node{Name: "b"}, nil, spaceAgain + lowPolls*spacePoll, 1},
 		} {
-			low.Store(c.low)
-			next, none = c.next, c.err
+			now.Store(&c)
 			pause(ctx, c.within)
 			synctest.Wait()
 			if len(p.left) != c.left {

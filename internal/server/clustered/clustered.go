@@ -362,26 +362,15 @@ func serve(s *http1.Server, l net.Listener) (stop func()) {
 
 // follow makes the node's replica follow the log until ctx ends, and the node serve while it
 // owns the state, or until the store is unusable.
-func (p *part) follow(ctx context.Context) (err error) {
+func (p *part) follow(ctx context.Context) error {
 	st, guard, err := p.openStore()
 	if err != nil {
 		return err
 	}
 	held := false // the store is still read, or does not take a write; the process ends
 	defer func() {
-		if held {
-			return
-		}
-		closed := make(chan struct{})
-		go func() {
-			defer close(closed)
-			_ = st.Close() // the log has what it lacks, such as what a full disk does not take
-			guard.Close()
-		}()
-		if ctx.Err() == nil {
-			<-closed // another store follows
-		} else if !endsWithin(closeTime, closed) {
-			p.log.Warn("the node ends before its store is closed", "after", closeTime)
+		if !held {
+			p.closeStore(ctx, st, guard)
 		}
 	}()
 	replica, err := node.Open(node.Options{
@@ -407,7 +396,7 @@ func (p *part) follow(ctx context.Context) (err error) {
 	defer cancel()
 	over := make(chan error, 1)
 	go func() { over <- replica.Run(running) }()
-	for err == nil {
+	for {
 		select {
 		case <-p.left:
 			if reason := p.handOver(ctx, false); reason != nil {
@@ -415,34 +404,14 @@ func (p *part) follow(ctx context.Context) (err error) {
 			}
 		case <-ctx.Done():
 			p.log.Info("stopping", "reason", context.Cause(ctx))
-			var in *inner
-			in, err = p.stop(context.WithoutCancel(ctx))
-			cancel() // a server that is starting gives up
-			if !endsWithin(closeTime, over) {
-				// Such as a write that waits for space on a full disk. The log has it.
-				held = true
-				p.log.Warn("the store is not closed: a write does not end")
-			}
-			started := p.inner.Load()
-			if started != nil && err == nil { // it had just started: nothing that it writes comes back
-				in = started
-				in.owner.StepDown(errEnds)
-				err = p.disown(in.owner.Owner, errEnds)
-			}
-			if in != nil && !in.owner.closed.Load() {
-				held = true
-			}
+			held, err = p.end(context.WithoutCancel(ctx), cancel, over)
 			return err
-		case err = <-over:
+		case err := <-over:
+			if err != nil {
+				return p.fellOut(replica, err)
+			}
 		}
 	}
-	if errors.Is(err, store.ErrDamaged) {
-		err = errors.Join(err, snapshot.MarkDamaged(p.cfg.Data, err))
-	}
-	if replica.Owner() != nil { // only the end of the process stops its server
-		p.failed(err)
-	}
-	return err
 }
 
 // own starts the server of the state that the node now owns.

@@ -123,76 +123,93 @@ func ParseQueue(name string) (arn.ARN, error) {
 	return a, nil
 }
 
-// ListQueues lists queues.
+// ListQueues lists queues: by name, or those with the most messages first.
 func (c *Catalog) ListQueues(ctx context.Context, _ *rest.Call, in *ListQueues) (*Queues, error) {
 	from, now, err := c.begin(ctx, in.Cursor)
 	if err != nil {
 		return nil, err
 	}
 	out := &Queues{Queues: []Queue{}, Total: now.Queues, AsOf: now.At.UTC()}
-	region, account := c.in(in.Region, in.Account)
-	// take adds a queue to the page if it matches the request.
-	take := func(a arn.ARN) error {
-		if !rest.Matches(a.Resource, in.Search) || in.Kind == "fifo" && !a.FIFO() || in.Kind == "standard" && a.FIFO() {
-			return nil
-		}
-		if in.Kind == "dead-letter" && !now.DeadLetterQueues[a] {
-			if sources, _, err := c.Engine.DeadLetterSources(ctx, a, "", 1); err == nil && len(sources) == 0 {
-				return nil
-			}
-		}
-		q, _, err := c.queue(ctx, a, now)
-		switch {
-		case err == nil && !tagged(q.Tags, in.Tag):
-			return nil
-		case fault.KindOf(err) == fault.QueueDoesNotExist:
-			return nil // it was deleted in the meantime
-		case err != nil:
-			return err
-		case in.NonEmpty && q.Messages == 0:
-			return nil
-		}
-		out.Queues = append(out.Queues, q)
-		return nil
-	}
 	if in.Sort == "messages" {
-		at, _ := strconv.Atoi(from)
-		at = max(at, 0)
-		for _, h := range now.Holdings[min(at, len(now.Holdings)):] {
-			if len(out.Queues) == in.Limit {
-				out.Next = rest.Next(strconv.Itoa(at), true)
-				break
-			}
-			at++
-			if h.Name.Service != "sqs" || h.Name.Region != region || h.Name.Account != account {
-				continue
-			}
-			if err := take(h.Name); err != nil {
-				return nil, err
-			}
-		}
-		return out, nil
+		err = c.listByMessages(ctx, in, from, now, out)
+	} else {
+		err = c.listByName(ctx, in, from, now, out)
 	}
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// listByMessages adds a page of the queues that hold messages, as they were ranked last, behind
+// the first from of them.
+func (c *Catalog) listByMessages(ctx context.Context, in *ListQueues, from string, now *live.Snapshot, out *Queues) error {
+	region, account := c.in(in.Region, in.Account)
+	at, _ := strconv.Atoi(from)
+	at = max(at, 0)
+	for _, h := range now.Holdings[min(at, len(now.Holdings)):] {
+		if len(out.Queues) == in.Limit {
+			out.Next = rest.Next(strconv.Itoa(at), true)
+			break
+		}
+		at++
+		if h.Name.Service != "sqs" || h.Name.Region != region || h.Name.Account != account {
+			continue
+		}
+		if err := c.addIfWanted(ctx, in, h.Name, now, out); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// listByName adds a page of the queues behind the name from. It may be short of in.Limit, or
+// empty, where many queues do not match.
+func (c *Catalog) listByName(ctx context.Context, in *ListQueues, from string, now *live.Snapshot, out *Queues) error {
+	region, account := c.in(in.Region, in.Account)
 	for looked := 0; ; {
 		names, more, err := c.Engine.ListQueues(ctx, region, account, "", from, min(1000, 2*in.Limit))
 		if err != nil {
-			return nil, err
+			return err
 		}
-		for i, name := range names {
+		for _, name := range names {
 			if len(out.Queues) == in.Limit {
 				out.Next = rest.Next(from, true)
-				return out, nil
+				return nil
 			}
-			from = names[i]
-			if err := take(arn.Queue(region, account, name)); err != nil {
-				return nil, err
+			from = name
+			if err := c.addIfWanted(ctx, in, arn.Queue(region, account, name), now, out); err != nil {
+				return err
 			}
 		}
 		if looked += len(names); !more || looked >= examined || len(names) == 0 {
 			out.Next = rest.Next(from, more)
-			return out, nil
+			return nil
 		}
 	}
+}
+
+// addIfWanted adds a queue to a page if it matches the request, and is still there.
+func (c *Catalog) addIfWanted(ctx context.Context, in *ListQueues, a arn.ARN, now *live.Snapshot, out *Queues) error {
+	if !rest.Matches(a.Resource, in.Search) || in.Kind == "fifo" && !a.FIFO() || in.Kind == "standard" && a.FIFO() {
+		return nil
+	}
+	if in.Kind == "dead-letter" && !now.DeadLetterQueues[a] {
+		if sources, _, err := c.Engine.DeadLetterSources(ctx, a, "", 1); err == nil && len(sources) == 0 {
+			return nil
+		}
+	}
+	q, _, err := c.queue(ctx, a, now)
+	if fault.KindOf(err) == fault.QueueDoesNotExist {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if tagged(q.Tags, in.Tag) && (q.Messages > 0 || !in.NonEmpty) {
+		out.Queues = append(out.Queues, q)
+	}
+	return nil
 }
 
 // queue is a queue in a list. Errors: QueueDoesNotExist.

@@ -166,7 +166,7 @@ func (q *Queues) endIdle(c *counters, last int64, created time.Time) {
 	}
 	run := c.steady()
 	run.From, run.Sample = max(from, last-metrics.Retention), p.Encode()
-	q.points.EndSteady(run, last, true)
+	q.points.EndSteady(run, last)
 	c.last.idle = last + 1
 }
 

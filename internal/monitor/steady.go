@@ -173,11 +173,14 @@ func (q *Queues) endSteady(c *counters, last int64) {
 	if t.since == 0 {
 		return
 	}
-	keep := last-t.since+1 >= minSteady || t.over
-	q.points.EndSteady(c.steady(), last, keep)
-	if p, err := metrics.DecodeSample(t.sample); err == nil && !keep {
-		for minute := t.since; minute <= last; minute++ {
-			q.fill(c, minute, &p)
+	if last-t.since+1 >= minSteady || t.over {
+		q.points.EndSteady(c.steady(), last)
+	} else {
+		q.points.DropSteady(c.steady())
+		if p, err := metrics.DecodeSample(t.sample); err == nil {
+			for minute := t.since; minute <= last; minute++ {
+				q.fill(c, minute, &p)
+			}
 		}
 	}
 	t.since = 0

@@ -156,18 +156,25 @@ func (s *Store) BeginSteady(r *Steady, list bool) {
 	}
 }
 
-// EndSteady ends a run. keep says that it remains valid up to the minute last; else it is
-// removed. It does not block.
-func (s *Store) EndSteady(r *Steady, last int64, keep bool) {
+// EndSteady ends a run, which remains valid up to the minute last; of one that began later
+// nothing remains. It does not block.
+func (s *Store) EndSteady(r *Steady, last int64) {
 	s.guard.Lock(&s.steady.mu)
 	defer s.guard.Unlock(&s.steady.mu)
 	b := &s.steady.batch
 	b.Delete(r.key(tagOpen))
-	if keep && last >= r.From {
+	if last >= r.From {
 		key := binary.BigEndian.AppendUint32(r.key(tagClosed), uint32(r.From))
 		b.Set(key, append(binary.BigEndian.AppendUint32(nil, uint32(last)), r.Sample...))
 		s.listSteady(r, last)
 	}
+}
+
+// DropSteady removes a run in progress. It does not block.
+func (s *Store) DropSteady(r *Steady) {
+	s.guard.Lock(&s.steady.mu)
+	defer s.guard.Unlock(&s.steady.mu)
+	s.steady.batch.Delete(r.key(tagOpen))
 }
 
 func (s *Store) listSteady(r *Steady, minute int64) {
@@ -206,7 +213,7 @@ func (s *Store) EachSteady(f func(r *Steady)) error {
 // EndAllSteady ends the runs in progress with the minute of the last write: their real end is
 // not recorded.
 func (s *Store) EndAllSteady() error {
-	return s.EachSteady(func(r *Steady) { s.EndSteady(r, Minute(s.Latest())-1, true) })
+	return s.EachSteady(func(r *Steady) { s.EndSteady(r, Minute(s.Latest())-1) })
 }
 
 // stands reports whether a metric is steady now.

@@ -138,14 +138,14 @@ func (s *Store) Forget(lower, upper []byte) error {
 		return err
 	}
 	defer s.using.RUnlock()
-	s.durable.Fresh(true)
-	defer s.durable.Fresh(false)
-	for range usedLogs + 1 { // each begins a log, in place of the oldest of those
-		if err := s.db.Flush(); err != nil {
-			return err
+	return s.durable.WithoutRecycling(func() error {
+		for range usedLogs + 1 { // each begins a log, in place of the oldest of those
+			if err := s.db.Flush(); err != nil {
+				return err
+			}
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // end stops the compactions.

@@ -29,7 +29,7 @@ type FS struct {
 	log    *slog.Logger
 	format uint32 // of the directory
 
-	fresh    atomic.Bool   // see Fresh
+	fresh    atomic.Bool   // see WithoutRecycling
 	sequence atomic.Uint64 // of the latest write known to be durable
 	changed  atomic.Bool   // since the timer was set
 
@@ -101,8 +101,13 @@ func (d *FS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, erro
 	return d.track(name, f), err
 }
 
-// Fresh disables the recycling of logs, so that obsolete ones are removed, with their content.
-func (d *FS) Fresh(on bool) { d.fresh.Store(on) }
+// WithoutRecycling runs f while obsolete logs are removed, with their content, in place of being
+// written again.
+func (d *FS) WithoutRecycling(f func() error) error {
+	d.fresh.Store(true)
+	defer d.fresh.Store(false)
+	return f()
+}
 
 // ReuseForWrite implements vfs.FS.
 func (d *FS) ReuseForWrite(old, name string, category vfs.DiskWriteCategory) (vfs.File, error) {

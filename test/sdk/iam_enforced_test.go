@@ -40,6 +40,14 @@ func advanceAsRoot(t *testing.T, endpoint, duration string) {
 	}
 }
 
+// The date of the root user is in whole seconds, as those of other users are.
+func TestRootUser(t *testing.T) {
+	endpoint := startEnforced(t)
+	u := must(iamClientOf(endpoint, rootKey, rootSecret, "").GetUser(t.Context(), &iam.GetUserInput{}))(t).User
+	equal(t, "root", []string{"arn:aws:iam::" + account + ":root", account}, []string{*u.Arn, *u.UserId})
+	equal(t, "when", u.CreateDate.Truncate(time.Second), *u.CreateDate)
+}
+
 // Keys and sessions that were made are verified, and stop when they are taken away.
 func TestEnforcedKeys(t *testing.T) {
 	endpoint := startEnforced(t)

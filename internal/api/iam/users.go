@@ -81,7 +81,7 @@ func (s *Service) userName(call *api.Call, name *string) (string, error) {
 
 func (s *Service) getUser(_ context.Context, call *api.Call, in *MaybeUserInput) (*UserOutput, error) {
 	if c := call.Caller; in.UserName == nil && c.Kind == caller.Root {
-		return &UserOutput{&User{Path: "/", UserName: "root", UserId: call.Account, Arn: c.ARN, CreateDate: api.TimeOf(call.Time)}}, nil
+		return &UserOutput{&User{Path: "/", UserName: "root", UserId: call.Account, Arn: c.ARN, CreateDate: api.TimeOf(call.Time.Truncate(time.Second))}}, nil
 	}
 	name, err := s.userName(call, in.UserName)
 	if err != nil {

@@ -141,7 +141,10 @@ func services(deps Deps, s *state, r *running, functions *lambda.Service, object
 		wire.Logs(logsapi.New(s.logs).Operations()...),
 		wire.Lambda(access.Guarded(functions.Operations())...),
 		wire.IAM(iam.New(iam.Options{Engine: s.identities}).Operations()...),
-		wire.STS(sts.New(sts.Options{Engine: s.identities, Clock: deps.Clock, Web: identityWeb(deps, r.trust, false)}).Operations()...),
+		wire.STS(sts.New(sts.Options{
+			Engine: s.identities, Clock: deps.Clock, Web: identityWeb(deps, r.trust, false),
+			RootKey: deps.Config.Root.AccessKeyID, RootAccount: deps.Config.Account,
+		}).Operations()...),
 		wire.KMS(kms.New(s.kms, s.principals).Operations()...),
 		wire.Firehose(s.deliveryStreams.Operations()...),
 		wire.CloudFormation(cloudformation.New(cloudformation.Options{Engine: s.stacks, NewID: ids.Text, Objects: objects, May: may(deps, s), Acting: asCloudFormation(s)}).Operations()...),

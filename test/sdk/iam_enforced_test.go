@@ -40,6 +40,17 @@ func advanceAsRoot(t *testing.T, endpoint, duration string) {
 	}
 }
 
+// The root user's access key is of any form, so its account cannot be read out of it.
+func TestAccountOfRootKey(t *testing.T) {
+	endpoint := startEnforced(t)
+	ctx := t.Context()
+	root := stsClientOf(endpoint, rootKey, rootSecret, "")
+	ann := stsAs(endpoint, makeUser(t, endpoint, "ann", statement("Allow", `"sts:GetAccessKeyInfo"`, "*")))
+	for name, c := range map[string]*sts.Client{"its own": root, "a user's": ann} {
+		equal(t, name, account, *must(c.GetAccessKeyInfo(ctx, &sts.GetAccessKeyInfoInput{AccessKeyId: new(rootKey)}))(t).Account)
+	}
+}
+
 // The date of the root user is in whole seconds, as those of other users are.
 func TestRootUser(t *testing.T) {
 	endpoint := startEnforced(t)

@@ -24,7 +24,7 @@ type form struct {
 // forms yields the forms that differ for this request, the likeliest first.
 func (c *claims) forms(r *Request) iter.Seq[form] {
 	return func(yield func(form) bool) {
-		normal, bare := !r.Exact && !isNormal(r.Path), c.presigned && c.token != ""
+		normal, bare := !isNormal(r.Path) && (!r.Exact || isRoot(r.Path)), c.presigned && c.token != ""
 		_ = normal && (!yield(form{normal: true}) || bare && !yield(form{true, true})) ||
 			!yield(form{}) || bare && !yield(form{bare: true})
 	}
@@ -159,6 +159,10 @@ func rawPath(r *http.Request) string {
 func isNormal(path string) bool {
 	return !strings.Contains(path, "//") && !strings.Contains(path, "/.")
 }
+
+// isRoot reports that a path has nothing but slashes. Clients that join an endpoint and a signed
+// "/" send "//".
+func isRoot(path string) bool { return strings.Trim(path, "/") == "" }
 
 // normalize resolves these.
 func normalize(path string) string {

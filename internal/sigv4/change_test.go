@@ -47,6 +47,24 @@ func copyOf(r Request) Request {
 	return r
 }
 
+// A path of slashes alone is "/" even where paths count as they were sent; no other is.
+func TestSlashesAloneAreTheRoot(t *testing.T) {
+	w := newWorld()
+	for signed, sent := range map[string]map[string]bool{
+		"/":  {"/": true, "//": true, "///": true, "/./": false, "//.": false, "//a": false, "/a/..": false},
+		"/a": {"/a": true, "//a": false, "/a//": false},
+	} {
+		for path, holds := range sent {
+			r := Request{Method: "POST", Path: signed, Host: "sts.example.com", Service: "sts", Exact: true, Header: http.Header{}}
+			(&signer{"ASIABOB", "bob's secret", "token", "eu-west-1", "sts", noon}).header(&r, "")
+			r.Payload, r.Path = sha256.Sum256(nil), path
+			if _, err := w.Verify(&r); (err == nil) != holds {
+				t.Errorf("signed as %s, sent as %s: %v", signed, path, err)
+			}
+		}
+	}
+}
+
 // Whatever byte of what is signed is changed, left out or added, the request is refused,
 // unless it says the same by the published rules: they do not tell spaces around a value,
 // or a second one within it, from none, nor a byte of a query from its encoded form.
@@ -116,7 +134,7 @@ func same(a, b Request) bool {
 			return false
 		}
 	}
-	if a.Method != b.Method || a.Path != cmp.Or(b.Path, "/") || a.Host != b.Host || a.Payload != b.Payload || meaning(a.Query) != meaning(b.Query) {
+	if a.Method != b.Method || a.Path != cmp.Or(b.Path, "/") && (a.Path != "/" || strings.Trim(b.Path, "/") != "") || a.Host != b.Host || a.Payload != b.Payload || meaning(a.Query) != meaning(b.Query) {
 		return false
 	}
 	for name := range a.Header {

@@ -95,7 +95,8 @@ type Request struct {
 	// Unsigned allows UNSIGNED-PAYLOAD.
 	Unsigned bool
 	// Exact allows the path only as it was sent, not with "//", "/./" and "/../" resolved:
-	// handlers that act on the path as it was sent need this.
+	// handlers that act on the path as it was sent need this. One of slashes alone counts as "/"
+	// nevertheless.
 	Exact bool
 
 	// Scope is the scope of the signature, SessionToken the request's token, if any. Set by

@@ -247,6 +247,11 @@ func TestChangeSet(t *testing.T) {
 	must(c.DeleteChangeSet(ctx, &cloudformation.DeleteChangeSetInput{StackName: new("shop"), ChangeSetName: new("third")}))(t)
 	_, err = c.DescribeChangeSet(ctx, &cloudformation.DescribeChangeSetInput{StackName: new("shop"), ChangeSetName: new("third")})
 	refusedWith(t, err, "ChangeSetNotFound", "ChangeSet [third] does not exist")
+
+	// The CDK deletes the set of its name before it makes it, whether there is one or not.
+	must(c.DeleteChangeSet(ctx, &cloudformation.DeleteChangeSetInput{StackName: new("shop"), ChangeSetName: new("third")}))(t)
+	_, err = c.DeleteChangeSet(ctx, &cloudformation.DeleteChangeSetInput{StackName: new("none"), ChangeSetName: new("third")})
+	refusedWith(t, err, "ValidationError", "Stack [none] does not exist")
 }
 
 // What is refused makes nothing.

@@ -5,6 +5,7 @@ import "godwit.dev/godwit/internal/shard/stacks"
 // ofStacks are CloudFormation's messages.
 var ofStacks = sentences{
 	stacks.ErrNone:      "Stack with id %s does not exist",
+	stacks.ErrNoStack:   "Stack [%s] does not exist",
 	stacks.ErrExists:    "Stack [%s] already exists",
 	stacks.ErrTooMany:   "Limit for stack has been exceeded",
 	stacks.ErrProtected: "Stack [%s] cannot be deleted while TerminationProtection is enabled",

@@ -201,13 +201,27 @@ func (m *Module) ChangeSets(account, region, name string) (all []ChangeSet, err 
 	return all, err
 }
 
-// DeleteChangeSet deletes a change set. Errors: ErrNoChanges.
+// DeleteChangeSet deletes a change set, and succeeds if a stack that is there has none of that
+// name, as at AWS. Errors: ErrNoStack, if there is no stack of the name; ErrNoChanges, if
+// there is no set of the ARN and no stack is named.
 func (m *Module) DeleteChangeSet(ctx context.Context, account, region, name, set string) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return m.withSet(account, region, name, set, nil, func(e *entry, id stackID, _ *ChangeSet) error {
-		m.dropSet(e, id)
+	if name == "" {
+		return m.withSet(account, region, name, set, nil, func(e *entry, id stackID, _ *ChangeSet) error {
+			m.dropSet(e, id)
+			return nil
+		})
+	}
+	return m.shard.RunDurableReads(func(*kernel.Tx) error {
+		e := m.find(account, region, name)
+		if e == nil {
+			return ErrNoStack.With(name)
+		}
+		if id, found := e.set(set); found != nil {
+			m.dropSet(e, id)
+		}
 		return nil
 	})
 }

@@ -35,6 +35,7 @@ const (
 // Errors of commands.
 var (
 	ErrNone    = fault.NewRule(fault.ValidationFailed, "stacks: there is no such stack")
+	ErrNoStack = fault.NewRule(fault.ValidationFailed, "stacks: there is no stack to have change sets")
 	ErrExists  = fault.NewRule(fault.ResourceAlreadyExists, "stacks: there is one of that name")
 	ErrTooMany = fault.NewRule(fault.LimitExceeded, "stacks: there are as many as there may be")
 	ErrNothing = fault.NewRule(fault.ValidationFailed, "stacks: nothing would change")

@@ -53,7 +53,7 @@ var nobody11 = newService(Service{json11: true, errors: nobody.errors}, nil)
 // its protocol.
 func (x *exchange) detectAbsent(scope sigv4.Scope) bool {
 	h, r := x.handler, x.r
-	target, named := targetOf(r)
+	target, named := x.targetOf()
 	prefix, _, isCBOR := cborPath(r.URL.Path)
 	isCBOR = isCBOR && r.Header.Get(headerProtocol) == smithyCBOR[0]
 	var title string
@@ -78,7 +78,7 @@ func (x *exchange) detectAbsent(scope sigv4.Scope) bool {
 		}
 	case isCBOR:
 		x.call.Protocol = protocolCBOR
-	case strings.HasPrefix(r.Header.Get("Content-Type"), "application/x-www-form-urlencoded"), r.URL.Query().Has("Action"), xmlServices[scope.Service]:
+	case isForm(r), r.URL.Query().Has("Action"), xmlServices[scope.Service]:
 		x.call.Protocol = protocolQuery
 		x.absent.xml = scope.Service
 	default:
@@ -88,12 +88,19 @@ func (x *exchange) detectAbsent(scope sigv4.Scope) bool {
 	return true
 }
 
-func targetOf(r *http.Request) (prefix string, ok bool) {
-	if target := r.Header["X-Amz-Target"]; len(target) > 0 {
-		prefix, _, _ = strings.Cut(target[0], ".")
-		return prefix, true
+// targetOf is the prefix of the request's X-Amz-Target; not ok if there is none. A form with one
+// that no service has is Query all the same, and has none.
+func (x *exchange) targetOf() (prefix string, ok bool) {
+	target := x.r.Header["X-Amz-Target"]
+	if len(target) == 0 {
+		return "", false
 	}
-	return "", false
+	prefix, _, _ = strings.Cut(target[0], ".")
+	return prefix, x.handler.byTarget[prefix] != nil || !isForm(x.r)
+}
+
+func isForm(r *http.Request) bool {
+	return strings.HasPrefix(r.Header.Get("Content-Type"), "application/x-www-form-urlencoded")
 }
 
 // titleOfTarget makes a service's name of the prefix of a target: DynamoDB of

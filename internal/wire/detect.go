@@ -53,9 +53,9 @@ func (x *exchange) detect() {
 		x.setOperation(name)
 		return
 	}
-	if target := r.Header["X-Amz-Target"]; len(target) > 0 {
+	if _, named := x.targetOf(); named {
 		x.call.Protocol = protocolJSON
-		if x.setTarget(target[0]) {
+		if x.setTarget(r.Header["X-Amz-Target"][0]) {
 			return
 		}
 	} else {

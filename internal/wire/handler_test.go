@@ -412,6 +412,24 @@ func TestOlderSignatures(t *testing.T) {
 	}
 }
 
+// A form is Query, also under a target that no service has: Amazon::SQS::Simple of Perl sends one.
+func TestFormWithAnUnknownTarget(t *testing.T) {
+	h := newHandler(nil)
+	for _, tc := range []struct{ name, target, contentType, want string }{
+		{"a form", "AmazonSQSv20121105.ListQueues", "application/x-www-form-urlencoded;charset=utf-8", "<ListQueuesResponse"},
+		{"JSON", "AmazonSQSv20121105.ListQueues", "application/x-amz-json-1.0", "Godwit has no AmazonSQSv20121105"},
+	} {
+		req := httptest.NewRequest(http.MethodPost, "/", strings.NewReader("Action=ListQueues&Version=2012-11-05"))
+		req.Header.Set("Content-Type", tc.contentType)
+		req.Header.Set("X-Amz-Target", tc.target)
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, req)
+		if !strings.Contains(w.Body.String(), tc.want) {
+			t.Errorf("%s: %d %s", tc.name, w.Code, w.Body)
+		}
+	}
+}
+
 // Admit refuses calls before they do anything, and knows what they are.
 func TestAdmit(t *testing.T) {
 	h := newHandler(func(o *wire.Options) {

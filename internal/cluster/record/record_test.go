@@ -159,6 +159,8 @@ func TestFence(t *testing.T) {
 		{other, false},
 		{takeover(3, "b"), true},
 		{commit(1, 3), false}, // of who was replaced
+		{commit(1, 4), false}, // of the same, who has counted on
+		{commit(4, 4), false}, // of who has not taken over
 		{takeover(2, "a"), false},
 		{commit(3, 4), true},
 		{record.Record{Kind: record.Confirm, Cell: 1, Epoch: 3, Number: 5}, true},
@@ -184,7 +186,7 @@ func TestFence(t *testing.T) {
 			t.Errorf("%+v: lacks something: %v", c.r, !c.want)
 		}
 	}
-	if f != (record.Fence{Epoch: 3, Number: 5, Position: 21, Owner: "b"}) {
+	if f != (record.Fence{Epoch: 3, Number: 5, Position: 23, Owner: "b"}) {
 		t.Errorf("%+v", f)
 	}
 	var b mutation.Batch

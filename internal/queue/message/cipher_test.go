@@ -20,6 +20,7 @@ func TestEncrypt(t *testing.T) {
 		ID: ID{1}, Sent: 5, Sender: "a", Group: "g", Body: []byte("canary body"),
 		Attributes: []Attribute{{Name: "canary name", Type: "String", Value: []byte("canary value")}},
 		Unsigned:   &Unsigned{Version: 2, Digest: []byte("canary digest"), Offset: 3},
+		Notice:     &Notice{Kind: Notification, Topic: "t", Subscription: "s", Subject: "canary subject", Token: "canary token", Sequence: 7},
 	}
 	m.Seal()
 	size := m.Size()
@@ -34,7 +35,7 @@ func TestEncrypt(t *testing.T) {
 		t.Errorf("it was sent at %d", sent)
 	}
 	moved, err := DecodeRecord(record)
-	if err != nil || moved.Body != nil || moved.Attributes != nil || moved.Group != "g" {
+	if err != nil || moved.Body != nil || moved.Attributes != nil || moved.Group != "g" || moved.Notice.Sequence != 7 {
 		t.Fatalf("%+v: %v", moved, err)
 	}
 	if n := moved.Size(); n < size {

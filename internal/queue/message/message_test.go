@@ -121,6 +121,13 @@ func drawMessage(t *rapid.T) *Message {
 	if len(m.Attributes) > 0 {
 		copy(m.AttributesMD5[:], octets("attributes digest"))
 	}
+	if rapid.Bool().Draw(t, "past") {
+		m.Receives, m.FirstReceived = rapid.Uint32().Draw(t, "receives")>>1, rapid.Int64().Draw(t, "first received")
+		m.Moved = rapid.Int64().Draw(t, "moved")
+	}
+	if rapid.Bool().Draw(t, "origin") {
+		m.Origin = octets("origin")
+	}
 	if rapid.Bool().Draw(t, "notice") {
 		m.Notice = &Notice{
 			Kind: NoticeKind(rapid.ByteRange(0, 127).Draw(t, "kind")), Own: rapid.Bool().Draw(t, "own"), Topic: text("topic"), Subscription: text("subscription"),
@@ -159,6 +166,11 @@ func TestRecordRoundTrip(t *testing.T) {
 		}
 		if sent, ok := RecordSent(record); !ok || sent != m.Sent {
 			t.Fatalf("sent at %d, %v", sent, ok)
+		}
+		later := bytes.Clone(record)
+		later[0] = encryptedVersion + 1
+		if _, err := DecodeRecord(later); !errors.Is(err, ErrCorrupt) {
+			t.Fatalf("a record of a later version is read: %v", err)
 		}
 		cut := rapid.IntRange(0, len(record)-1).Draw(t, "cut")
 		_, err = DecodeRecord(record[:cut])

@@ -177,6 +177,7 @@ func TestCovers(t *testing.T) {
 		{equals("a", "b"), subset("a", "b"), false},
 		{equals("a", "b"), equals("a", "b"), true},
 		{equals("a", "b"), equals("a", "b", "c", "d"), false},
+		{equals(), &kms.Grant{Operations: []string{"Decrypt"}}, false},
 	} {
 		if got := tt.have.Covers(tt.made); got != tt.want {
 			t.Errorf("%+v covers %+v: %t", tt.have, tt.made, got)
@@ -194,5 +195,46 @@ func TestRotationsOnDemand(t *testing.T) {
 	}
 	if err := k.RotateOnDemand(kms.Material{}); !errors.Is(err, kms.ErrTooManyRotated) || len(k.Materials) != 26 {
 		t.Errorf("%v, %d materials", err, len(k.Materials))
+	}
+}
+
+// A key rotates after 90 to 2,560 days, and its deletion is at most 30 days away.
+func TestBounds(t *testing.T) {
+	for _, days := range []int{90, 2560} {
+		k := kinds(t)["enabled"]
+		if err := k.EnableRotation(days, now); err != nil || !k.DueRotation(now.Add(time.Duration(days)*day)) {
+			t.Errorf("a rotation after %d days: %v, %+v", days, err, k.Rotation)
+		}
+	}
+	k := kinds(t)["enabled"]
+	if err := k.ScheduleDeletion(30, now); err != nil || k.DueDeletion(now.Add(30*day-1)) || !k.DueDeletion(now.Add(30*day)) {
+		t.Errorf("a deletion in 30 days: %v, at %v", err, k.Deletion)
+	}
+}
+
+// A rotation is due while the key is enabled, a deletion while it is pending. Rotations that were
+// missed are one.
+func TestRotations(t *testing.T) {
+	if k := kinds(t)["enabled"]; k.DueRotation(now) || k.DueDeletion(now) || !k.NextDue().IsZero() {
+		t.Errorf("something is due at %v of a key that does not rotate", k.NextDue())
+	}
+	k := kinds(t)["rotating"]
+	due := now.Add(100 * day)
+	if k.DueRotation(due.Add(-1)) || !k.DueRotation(due) || !k.NextDue().Equal(due) {
+		t.Errorf("it is due at %v", k.NextDue())
+	}
+	if err := k.Disable(); err != nil || k.DueRotation(due) {
+		t.Errorf("a disabled key rotates: %v", err)
+	}
+	if err := k.Enable(); err != nil || !k.DueRotation(due) {
+		t.Errorf("it was due while it was disabled: %v", err)
+	}
+	k.Rotate(kms.Material{ID: "2"}, now.Add(350*day))
+	if m := k.Current(); len(k.Materials) != 2 || m.ID != "2" || m.How != "AUTOMATIC" || !k.NextDue().Equal(now.Add(400*day)) {
+		t.Errorf("%+v, next at %v", m, k.NextDue())
+	}
+	k.Rotate(kms.Material{ID: "3"}, now.Add(400*day))
+	if !k.NextDue().Equal(now.Add(500 * day)) {
+		t.Errorf("next at %v", k.NextDue())
 	}
 }

@@ -29,16 +29,18 @@ func AliasARN(region, account, name string) string {
 
 // Grant allows a principal some operations with a key.
 type Grant struct {
-	ID         string            `json:"id"` // 64 hexadecimal digits
-	Key        string            `json:"key"`
-	Name       string            `json:"name,omitempty"`
-	Created    time.Time         `json:"created"`
-	Grantee    string            `json:"grantee"`            // a unique id, an ARN, or a service's name
-	Retiring   string            `json:"retiring,omitempty"` // who may retire it
-	Issuer     string            `json:"issuer"`             // the ARN of its creator
-	Operations []string          `json:"operations"`
-	Subset     map[string]string `json:"subset,omitempty"` // of the encryption context
-	Equals     map[string]string `json:"equals,omitempty"`
+	ID         string    `json:"id"` // 64 hexadecimal digits
+	Key        string    `json:"key"`
+	Name       string    `json:"name,omitempty"`
+	Created    time.Time `json:"created"`
+	Grantee    string    `json:"grantee"`            // a unique id, an ARN, or a service's name
+	Retiring   string    `json:"retiring,omitempty"` // who may retire it
+	Issuer     string    `json:"issuer"`             // the ARN of its creator
+	Operations []string  `json:"operations"`
+	// Subset and Equals are of the encryption context. An empty Equals, unlike none, allows only an
+	// empty context, and is stored as such.
+	Subset map[string]string `json:"subset,omitzero"`
+	Equals map[string]string `json:"equals,omitzero"`
 }
 
 // Errors of aliases and grants.

@@ -281,6 +281,25 @@ func TestAllow(t *testing.T) {
 	}
 }
 
+// A grant under no encryption context but an empty one is still that after a restart.
+func TestGrantOfAnEmptyContext(t *testing.T) {
+	st, root := memory.New(), seal.NewRoot()
+	m := open(t, shardtest.JournalOf(t, st, nil), root, clock.NewVirtual(shardtest.Start))
+	k := create(t, m)
+	if _, err := m.CreateGrant(kms.Grant{Key: k.ID, Grantee: "AIDAZOE", Operations: []string{"Decrypt"}, Equals: map[string]string{}}); err != nil {
+		t.Fatal(err)
+	}
+	zoe := &caller.Caller{Kind: caller.User, Account: "999988887777", ARN: "arn:aws:iam::999988887777:user/zoe", ID: "AIDAZOE", Name: "zoe"}
+	for _, m := range []*keys.Module{m, open(t, shardtest.JournalOf(t, st, nil), root, clock.NewVirtual(shardtest.Start))} {
+		if err := m.Allow(k, &keys.Access{Operation: "Decrypt", Caller: zoe}); err != nil {
+			t.Error(err)
+		}
+		if err := m.Allow(k, &keys.Access{Operation: "Decrypt", Caller: zoe, Context: map[string]string{"a": "b"}}); !errors.Is(err, keys.ErrDenied) {
+			t.Errorf("under another context: %v", err)
+		}
+	}
+}
+
 // Conditions on an encryption context ignore the case of names: a Deny holds for any of those
 // that differ in nothing else.
 func TestContextInAnotherCase(t *testing.T) {

@@ -45,7 +45,8 @@ func (s signer) signature(canonical string) string {
 	return hex.EncodeToString(hmacOf(key, text))
 }
 
-// header signs a request in its header, over Host and all that is in it.
+// header signs a request in its header, over Host and all that is in it, with the time in
+// X-Amz-Date unless it has a Date.
 func (s signer) header(r *Request, body string) {
 	sum := sha256.Sum256([]byte(body))
 	s.headerOver(r, body, hex.EncodeToString(sum[:]))
@@ -54,7 +55,9 @@ func (s signer) header(r *Request, body string) {
 // headerOver is header with something else in the place of the body's digest.
 func (s signer) headerOver(r *Request, body, digest string) {
 	r.Payload = sha256.Sum256([]byte(body))
-	r.Header.Set("X-Amz-Date", s.at.Format(basicForm))
+	if r.Header.Get("Date") == "" {
+		r.Header.Set("X-Amz-Date", s.at.Format(basicForm))
+	}
 	if s.token != "" {
 		r.Header.Set("X-Amz-Security-Token", s.token)
 	}
@@ -156,6 +159,34 @@ func sortedUnique(names []string) []string {
 }
 
 func said(kind fault.Kind, text string) string { return fmt.Sprintf("%d %s", kind, text) }
+
+// A Date is enough of a time, in the basic form or in HTTP's.
+func TestDate(t *testing.T) {
+	for _, form := range []string{basicForm, http.TimeFormat, time.RFC850, time.ANSIC} {
+		w, r := newWorld(), newRequest()
+		r.Header.Set("Date", noon.Format(form))
+		alice.header(&r, "")
+		if got := w.verify(t, r); got != "alice" {
+			t.Errorf("%s: %s", noon.Format(form), got)
+		}
+		w.system = noon.Add(time.Hour)
+		if got := w.verify(t, r); got == "alice" {
+			t.Errorf("%s: accepted an hour later", noon.Format(form))
+		}
+	}
+}
+
+// The token of a presigned request may stand in its header, beside the query.
+func TestTokenBesideQuery(t *testing.T) {
+	w, r := newWorld(), newRequest()
+	signer{"ASIABOB", "bob's secret", "", "eu-west-1", "sqs", noon}.query(&r, "60", "")
+	for token, want := range map[string]bool{"": false, "another": false, "token": true} {
+		r.Header.Set("X-Amz-Security-Token", token)
+		if got := w.verify(t, r); (got == "bob") != want {
+			t.Errorf("%q: %s", token, got)
+		}
+	}
+}
 
 // The checks, in the order in which they are made: each case fails at one, and at later
 // ones as well.

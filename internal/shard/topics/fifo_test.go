@@ -63,6 +63,20 @@ func TestFIFOTopicOrderBehindFanouts(t *testing.T) {
 	}
 }
 
+// TestNoArchiveWithoutPolicy: what a topic without an archive policy accepts is not stored in one.
+func TestNoArchiveWithoutPolicy(t *testing.T) {
+	s := memory.New()
+	e := shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, s, nil), Clock: clock.NewVirtual(shardtest.Start)})
+	createFIFOTopic(t, e, "plain.fifo", nil)
+	if _, err := e.Publish(t.Context(), shardtest.TopicARN("plain.fifo"), shard.Publication{ID: shardtest.MessageID(1), Body: []byte("x"), Group: "g", Dedup: "1"}); err != nil {
+		t.Fatal(err)
+	}
+	e.Journal.Flush()
+	if n := shardtest.CountKeys(t, s, 'A', 0); n != 0 {
+		t.Errorf("%d are kept", n)
+	}
+}
+
 // TestArchiveIsShortened: what is too old leaves the store, and the rest stays.
 func TestArchiveIsShortened(t *testing.T) {
 	ctx := context.Background()

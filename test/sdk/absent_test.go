@@ -112,8 +112,8 @@ func TestServicesThatAreNotHere(t *testing.T) {
 // An action that a service does not have is reported by its name.
 func TestActionsThatAreNotHere(t *testing.T) {
 	endpoint := start(t)
-	_, err := metricsClient(endpoint).ListDashboards(t.Context(), &cloudwatch.ListDashboardsInput{})
-	refused(t, err, "InvalidAction", 400, "Godwit has no action ListDashboards of CloudWatch.")
+	_, err := metricsClient(endpoint).ListMetricStreams(t.Context(), &cloudwatch.ListMetricStreamsInput{})
+	refused(t, err, "InvalidAction", 400, "Godwit has no action ListMetricStreams of CloudWatch.")
 	_, err = logsClient(endpoint).StopQuery(t.Context(), &cloudwatchlogs.StopQueryInput{QueryId: aws.String("q")})
 	refused(t, err, "UnknownOperationException", 400, "Godwit has no action StopQuery of CloudWatch Logs.")
 	_, err = functionsClient(endpoint).GetFunctionUrlConfig(t.Context(), &lambda.GetFunctionUrlConfigInput{FunctionName: aws.String("f")})

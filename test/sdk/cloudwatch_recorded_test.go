@@ -313,3 +313,22 @@ func TestDashboardNames(t *testing.T) {
 		t.Errorf("a good name: %d %s", r.Status, r.Body)
 	}
 }
+
+// There are no dashboards, in every protocol.
+func TestNoDashboards(t *testing.T) {
+	endpoint := start(t)
+	c := metricsClient(endpoint)
+	pages := cloudwatch.NewListDashboardsPaginator(c, &cloudwatch.ListDashboardsInput{DashboardNamePrefix: aws.String("d")})
+	out := must(pages.NextPage(t.Context()))(t)
+	if out.DashboardEntries == nil || len(out.DashboardEntries) > 0 || pages.HasMorePages() {
+		t.Errorf("listed: %+v", out)
+	}
+	_, err := c.ListDashboards(t.Context(), &cloudwatch.ListDashboardsInput{NextToken: aws.String("x")})
+	refused(t, err, "InvalidParameterValue", 400, "Request parameter NextToken is invalid")
+	r := callMetricsJSON(t, endpoint, "ListDashboards", "{}")
+	equal(t, "in JSON", `200 {"DashboardEntries":[]}`, fmt.Sprint(r.Status, " ", r.Body))
+	r = callMetricsQuery(t, endpoint, "ListDashboards")
+	if r.Status != 200 || !strings.Contains(r.Body, "<ListDashboardsResult><DashboardEntries></DashboardEntries></ListDashboardsResult>") {
+		t.Errorf("as a form: %d %s", r.Status, r.Body)
+	}
+}

@@ -263,8 +263,14 @@ var lists = map[string]func(ctx context.Context, c callerClients) (any, error){
 	"ListEventSourceMappings": func(ctx context.Context, c callerClients) (any, error) {
 		return shown(c.lambda.ListEventSourceMappings(ctx, &lambda.ListEventSourceMappingsInput{}))
 	},
+	"ListLayers": func(ctx context.Context, c callerClients) (any, error) {
+		return shown(c.lambda.ListLayers(ctx, &lambda.ListLayersInput{}))
+	},
 	"GetAccountSettings": func(ctx context.Context, c callerClients) (any, error) {
 		return shown(c.lambda.GetAccountSettings(ctx, &lambda.GetAccountSettingsInput{}))
+	},
+	"ListDashboards": func(ctx context.Context, c callerClients) (any, error) {
+		return shown(c.cw.ListDashboards(ctx, &cloudwatch.ListDashboardsInput{}))
 	},
 	"ListMetrics": func(ctx context.Context, c callerClients) (any, error) {
 		return shown(c.cw.ListMetrics(ctx, &cloudwatch.ListMetricsInput{IncludeLinkedAccounts: new(true)}))

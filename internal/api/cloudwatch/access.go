@@ -54,6 +54,7 @@ var access = map[string]api.Access{
 		return onTagged("ListTagsForResource", in.ResourceARN), nil
 	}),
 
+	"ListDashboards": api.Anywhere("cloudwatch:ListDashboards"),
 	"PutDashboard": api.Needs(func(call *api.Call, in *PutDashboardInput) ([]authorize.Need, error) {
 		return api.One("cloudwatch:PutDashboard", arn.ARN{Service: "cloudwatch", Account: call.Account, Resource: "dashboard/" + api.Deref(in.DashboardName)}), nil
 	}),

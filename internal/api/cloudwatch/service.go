@@ -63,6 +63,7 @@ func (s *Service) Operations() []api.Operation {
 		api.Op("TagResource", s.tagResource).WithResult(),
 		api.Op("UntagResource", s.untagResource).WithResult(),
 		api.Op("PutDashboard", s.putDashboard),
+		api.Op("ListDashboards", s.listDashboards),
 		api.Op("ListTagsForResource", s.listTagsForResource),
 	})
 }

@@ -25,6 +25,8 @@ var awsPaths = map[string]string{
 		`{"Effect":"Allow","Action":["iam:CreateServiceLinkedRole","iam:DeleteServiceLinkedRole","iam:ListRoles","organizations:DescribeOrganization","account:ListRegions","account:GetAccountInformation"],"Resource":"*"}]}`,
 	"/ReadOnlyAccess": awsDocument("sqs:Get*", "sqs:List*", "sqs:Receive*", "sns:Check*", "sns:Get*", "sns:List*", "lambda:Get*", "lambda:List*",
 		"cloudwatch:Describe*", "cloudwatch:Get*", "cloudwatch:List*", "logs:Describe*", "logs:FilterLogEvents", "logs:Get*", "logs:List*",
+		"cloudformation:Describe*", "cloudformation:Detect*", "cloudformation:EstimateTemplateCost", "cloudformation:Get*", "cloudformation:List*", "cloudformation:ValidateTemplate",
+		"firehose:Describe*", "firehose:List*",
 		"iam:Generate*", "iam:Get*", "iam:List*", "iam:Simulate*", "kms:Describe*", "kms:Get*", "kms:List*", "sts:GetAccessKeyInfo", "sts:GetCallerIdentity", "sts:GetSessionToken"),
 	"/IAMFullAccess":     awsDocument("iam:*", "organizations:DescribeAccount", "organizations:DescribeOrganization"),
 	"/IAMReadOnlyAccess": awsDocument("iam:GenerateCredentialReport", "iam:GenerateServiceLastAccessedDetails", "iam:Get*", "iam:List*", "iam:SimulateCustomPolicy", "iam:SimulatePrincipalPolicy"),
@@ -45,6 +47,17 @@ var awsPaths = map[string]string{
 
 	"/AWSLambda_FullAccess":     awsDocument("lambda:*", "cloudwatch:ListMetrics", "cloudwatch:GetMetricData", "iam:GetPolicy", "iam:GetPolicyVersion", "iam:GetRole", "iam:GetRolePolicy", "iam:ListAttachedRolePolicies", "iam:ListRolePolicies", "iam:ListRoles", "iam:PassRole", "kms:ListAliases", "logs:DescribeLogGroups", "logs:DescribeLogStreams", "logs:FilterLogEvents", "logs:GetLogEvents", "logs:StartLiveTail", "logs:StopLiveTail"),
 	"/AWSLambda_ReadOnlyAccess": awsDocument("lambda:Get*", "lambda:List*", "cloudwatch:GetMetricData", "cloudwatch:ListMetrics", "iam:GetPolicy", "iam:GetPolicyVersion", "iam:GetRole", "iam:GetRolePolicy", "iam:ListAttachedRolePolicies", "iam:ListRolePolicies", "iam:ListRoles", "logs:DescribeLogGroups", "logs:DescribeLogStreams", "logs:FilterLogEvents", "logs:GetLogEvents", "kms:ListAliases"),
+
+	"/AWSCloudFormationFullAccess":         awsDocument("cloudformation:*"),
+	"/AWSCloudFormationReadOnlyAccess":     awsDocument("cloudformation:Describe*", "cloudformation:EstimateTemplateCost", "cloudformation:Get*", "cloudformation:List*", "cloudformation:ValidateTemplate", "cloudformation:Detect*"),
+	"/AmazonKinesisFirehoseFullAccess":     awsDocument("firehose:*"),
+	"/AmazonKinesisFirehoseReadOnlyAccess": awsDocument("firehose:Describe*", "firehose:List*"),
+
+	// Templates and modules attach these to roles of functions whose tracing or insights are on.
+	"/AWSXRayDaemonWriteAccess": awsDocument("xray:PutTraceSegments", "xray:PutTelemetryRecords", "xray:GetSamplingRules", "xray:GetSamplingTargets", "xray:GetSamplingStatisticSummaries"),
+	"/AWSXrayWriteOnlyAccess":   awsDocument("xray:PutTraceSegments", "xray:PutTelemetryRecords", "xray:GetSamplingRules", "xray:GetSamplingTargets", "xray:GetSamplingStatisticSummaries"),
+	"/CloudWatchLambdaInsightsExecutionRolePolicy": `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"logs:CreateLogGroup","Resource":"*"},` +
+		`{"Effect":"Allow","Action":["logs:CreateLogStream","logs:PutLogEvents"],"Resource":"arn:aws:logs:*:*:log-group:/aws/lambda-insights:*"}]}`,
 
 	"/service-role/AWSLambdaBasicExecutionRole":     awsDocument("logs:CreateLogGroup", "logs:CreateLogStream", "logs:PutLogEvents"),
 	"/service-role/AWSLambdaSQSQueueExecutionRole":  awsDocument("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes", "logs:CreateLogGroup", "logs:CreateLogStream", "logs:PutLogEvents"),

@@ -205,3 +205,39 @@ func TestSimulatePolicies(t *testing.T) {
 	_, err = c.SimulateCustomPolicy(ctx, &iam.SimulateCustomPolicyInput{PolicyInputList: []string{doc}, PermissionsBoundaryPolicyInputList: []string{doc, doc}, ActionNames: []string{"sqs:SendMessage"}})
 	refused(t, err, "InvalidInput", http.StatusBadRequest, "Only one permissions boundary can be simulated.")
 }
+
+// TestManagedPolicies attaches those of AWS's policies that modules and templates name, as
+// aws_iam_role_policy_attachment does, and asks what they allow.
+func TestManagedPolicies(t *testing.T) {
+	endpoint := start(t)
+	c, ctx := iamClient(endpoint), t.Context()
+	for _, test := range []struct {
+		policy           string
+		action, resource string
+		decision         iamtypes.PolicyEvaluationDecisionType
+	}{
+		{"AWSXRayDaemonWriteAccess", "xray:PutTraceSegments", "*", iamtypes.PolicyEvaluationDecisionTypeAllowed},
+		{"AWSXrayWriteOnlyAccess", "xray:PutTelemetryRecords", "*", iamtypes.PolicyEvaluationDecisionTypeAllowed},
+		{"CloudWatchLambdaInsightsExecutionRolePolicy", "logs:PutLogEvents", "arn:aws:logs:us-east-1:000000000000:log-group:/aws/lambda-insights:log-stream:s", iamtypes.PolicyEvaluationDecisionTypeAllowed},
+		{"CloudWatchLambdaInsightsExecutionRolePolicy", "logs:PutLogEvents", "arn:aws:logs:us-east-1:000000000000:log-group:/aws/lambda/f:log-stream:s", iamtypes.PolicyEvaluationDecisionTypeImplicitDeny},
+		{"AWSCloudFormationFullAccess", "cloudformation:CreateStack", "*", iamtypes.PolicyEvaluationDecisionTypeAllowed},
+		{"AWSCloudFormationReadOnlyAccess", "cloudformation:DetectStackDrift", "*", iamtypes.PolicyEvaluationDecisionTypeAllowed},
+		{"AWSCloudFormationReadOnlyAccess", "cloudformation:DeleteStack", "*", iamtypes.PolicyEvaluationDecisionTypeImplicitDeny},
+		{"AmazonKinesisFirehoseFullAccess", "firehose:PutRecord", "*", iamtypes.PolicyEvaluationDecisionTypeAllowed},
+		{"AmazonKinesisFirehoseReadOnlyAccess", "firehose:ListDeliveryStreams", "*", iamtypes.PolicyEvaluationDecisionTypeAllowed},
+		{"AmazonKinesisFirehoseReadOnlyAccess", "firehose:PutRecord", "*", iamtypes.PolicyEvaluationDecisionTypeImplicitDeny},
+		{"ReadOnlyAccess", "cloudformation:DescribeStacks", "*", iamtypes.PolicyEvaluationDecisionTypeAllowed},
+		{"ReadOnlyAccess", "firehose:DescribeDeliveryStream", "*", iamtypes.PolicyEvaluationDecisionTypeAllowed},
+		{"ReadOnlyAccess", "firehose:PutRecord", "*", iamtypes.PolicyEvaluationDecisionTypeImplicitDeny},
+	} {
+		arn := "arn:aws:iam::aws:policy/" + test.policy
+		must(c.CreateRole(ctx, &iam.CreateRoleInput{RoleName: new("r"), AssumeRolePolicyDocument: new(lambdaTrust)}))(t)
+		must(c.AttachRolePolicy(ctx, &iam.AttachRolePolicyInput{RoleName: new("r"), PolicyArn: &arn}))(t)
+		out := must(c.SimulatePrincipalPolicy(ctx, &iam.SimulatePrincipalPolicyInput{
+			PolicySourceArn: new("arn:aws:iam::000000000000:role/r"), ActionNames: []string{test.action}, ResourceArns: []string{test.resource},
+		}))(t).EvaluationResults
+		equal(t, test.policy+" "+test.action, []iamtypes.PolicyEvaluationDecisionType{test.decision}, []iamtypes.PolicyEvaluationDecisionType{out[0].EvalDecision})
+		must(c.DetachRolePolicy(ctx, &iam.DetachRolePolicyInput{RoleName: new("r"), PolicyArn: &arn}))(t)
+		must(c.DeleteRole(ctx, &iam.DeleteRoleInput{RoleName: new("r")}))(t)
+	}
+}

@@ -83,7 +83,10 @@ func TestLogErrors(t *testing.T) {
 		{"CreateLogGroup: name", create(func(in *cloudwatchlogs.CreateLogGroupInput) { in.LogGroupName = new(bad) }), invalidParameter, invalidName},
 		{"CreateLogGroup: long name", create(func(in *cloudwatchlogs.CreateLogGroupInput) { in.LogGroupName = new(strings.Repeat("a", 513)) }), invalidParameter, ""},
 		{"CreateLogGroup: AWS's", create(func(in *cloudwatchlogs.CreateLogGroupInput) { in.LogGroupName = new("aws/x") }), invalidParameter, "Log groups starting with AWS/ are reserved for AWS."},
-		{"CreateLogGroup: key", create(func(in *cloudwatchlogs.CreateLogGroupInput) { in.KmsKeyId = new("arn:aws:kms:x") }), invalidParameter, ""},
+		{
+			"CreateLogGroup: key", create(func(in *cloudwatchlogs.CreateLogGroupInput) { in.KmsKeyId = new("arn:aws:kms:us-east-1:000000000000:key/k") }), invalidParameter,
+			"Log groups are not encrypted with keys of KMS here: kmsKeyId is not supported.",
+		},
 		{
 			"CreateLogGroup: class", create(func(in *cloudwatchlogs.CreateLogGroupInput) { in.LogGroupClass = "X" }), invalidParameter,
 			"1 validation error detected: Value 'X' at 'logGroupClass' failed to satisfy constraint: Member must satisfy enum value set: [STANDARD, INFREQUENT_ACCESS, DELIVERY]",

@@ -28,7 +28,7 @@ func (s *Service) createLogGroup(_ context.Context, call *api.Call, in *CreateLo
 		return nil, invalid("Log groups starting with AWS/ are reserved for AWS.")
 	}
 	if in.KmsKeyID != nil && *in.KmsKeyID != "" {
-		return nil, invalid("The specified KMS Key Id could not be found.")
+		return nil, invalid("Log groups are not encrypted with keys of KMS here: kmsKeyId is not supported.")
 	}
 	if err := oneOf("logGroupClass", in.LogGroupClass, "STANDARD", "INFREQUENT_ACCESS", "DELIVERY"); err != nil {
 		return nil, err

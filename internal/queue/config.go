@@ -35,6 +35,9 @@ type Kind struct {
 	Backlog bool
 }
 
+// MaxMessageBytes is the largest MaximumMessageSize, in bytes.
+const MaxMessageBytes = 1 << 20
+
 // Config is how a queue behaves: the typed form of its attributes.
 type Config struct {
 	Delay          time.Duration // DelaySeconds: 0–900 s
@@ -49,6 +52,12 @@ type Config struct {
 	Key            string        // KmsMasterKeyId, however it names the key; empty without one
 	KeyReuse       time.Duration // KmsDataKeyReusePeriodSeconds: 60 s–24 h
 	Managed        bool          // SqsManagedSseEnabled
+}
+
+// Takes reports that the queue takes a delivery of a size in bytes. A queue with the largest
+// MaximumMessageSize takes what a topic makes of the largest message, whose envelope is larger.
+func (c *Config) Takes(size int) bool {
+	return size <= c.MaxMessageSize || c.MaxMessageSize == MaxMessageBytes
 }
 
 // Counts are the numbers of messages in each state. They are exact, except that in a queue with

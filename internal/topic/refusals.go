@@ -28,6 +28,10 @@ var (
 	// requester.
 	ErrConfirmations = fault.NewRule(fault.Throttled, "topic: too many confirmations by mail")
 
+	// Of a topic of large messages: above how many bytes.
+	ErrLargeProtocols     = fault.NewRule(fault.InvalidParameter, "topic: the protocols take no large messages")                           // the protocols
+	ErrLargeSubscriptions = fault.NewRule(fault.InvalidParameter, "topic: it has as many subscriptions as one of large messages may have") // how many
+
 	// Of Subscribe.
 	ErrProtocolOfFIFO = fault.NewRule(fault.InvalidParameter, "topic: the protocol is for no FIFO topic") // the protocol
 	ErrSubscribed     = fault.NewRule(fault.InvalidParameter, "topic: there is a subscription with other attributes")

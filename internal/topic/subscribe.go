@@ -11,6 +11,7 @@ import (
 	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/topic/endpoint"
 	"godwit.dev/godwit/internal/topic/filter"
+	"godwit.dev/godwit/internal/topic/settings"
 )
 
 // Subscribe is the command to subscribe an endpoint.
@@ -75,6 +76,9 @@ func (s *State) Subscribe(now time.Time, cmd Subscribe, b *mutation.Batch) (Subs
 	if cmd.Missing && protocol == endpoint.Application {
 		return Subscribed{}, endpoint.ErrPlatform.With(cmd.Endpoint)
 	}
+	if t.large() && !protocol.Large() {
+		return Subscribed{}, ErrLargeProtocols.With(settings.DefaultMessageSize, cmd.Protocol)
+	}
 	if existing, ok := t.endpoints[addressOf(protocol, cmd.Endpoint)]; ok {
 		return s.subscribeAgain(now, existing, cmd, b)
 	}
@@ -95,6 +99,9 @@ func (s *State) Subscribe(now time.Time, cmd Subscribe, b *mutation.Batch) (Subs
 	}
 	if sub.Settings, err = sub.with(cmd.Attributes, cmd.Draft); err != nil {
 		return Subscribed{}, err
+	}
+	if t.large() && len(t.subscriptions.Items) >= settings.MaxLargeSubscriptions {
+		return Subscribed{}, ErrLargeSubscriptions.With(settings.DefaultMessageSize, settings.MaxLargeSubscriptions)
 	}
 	if err := s.limits.admit(t, sub.Filter != nil); err != nil {
 		return Subscribed{}, err

@@ -194,6 +194,8 @@ func (t *Topic) Attribute(name string) string {
 		return t.ifFIFO("false")
 	case settings.FIFOScope:
 		return t.ifFIFO("Topic")
+	case settings.MaxSize:
+		return strconv.Itoa(settings.DefaultMessageSize)
 	default:
 		return ""
 	}
@@ -349,8 +351,13 @@ func (s *State) SetTopicAttribute(now time.Time, name arn.ARN, attribute, value 
 	if value, err = settings.Check(name.FIFO(), attribute, value); err != nil {
 		return InAttribute(err)
 	}
-	if attribute == settings.Archive {
+	switch attribute {
+	case settings.Archive:
 		t.retain(now, value)
+	case settings.MaxSize:
+		if err := t.admitSize(value); err != nil {
+			return err
+		}
 	}
 	t.set(attribute, value)
 	s.put(b, t)

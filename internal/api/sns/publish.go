@@ -23,7 +23,7 @@ import (
 
 // The limits of a publish.
 const (
-	maxMessage = 262_144 // bytes: the message and the names, types and values of its attributes
+	maxMessage = 262_144 // bytes, if the target is no topic: the message and the names, types and values of its attributes
 	maxSubject = 100     // characters
 	maxGroup   = 128     // characters of a MessageGroupId or MessageDeduplicationId
 )
@@ -47,7 +47,7 @@ func (s *Service) publish(ctx context.Context, call *api.Call, in *PublishInput)
 	if err != nil {
 		return nil, err
 	}
-	p, err := s.publication(call, target, in, "")
+	p, err := s.publication(call, target, in, "", s.engine.MaxMessageSize(target))
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +83,7 @@ func (s *Service) publishToEndpoint(ctx context.Context, call *api.Call, member,
 	if err := s.engine.MayPublish(ctx, endpoint); err != nil {
 		return nil, err
 	}
-	p, err := s.publication(call, endpoint, in, of)
+	p, err := s.publication(call, endpoint, in, of, maxMessage)
 	if err != nil {
 		return nil, err
 	}
@@ -138,8 +138,9 @@ func (s *Service) publishTopic(ctx context.Context, call *api.Call, member, valu
 
 // publication validates a message. Errors are InvalidParameter, and for attributes
 // ParameterValueInvalid; those that fail a whole batch are a wholeCall. platform is that of
-// the endpoint that is the only target; empty: the target is a topic.
-func (s *Service) publication(call *api.Call, t arn.ARN, in *PublishInput, platform string) (shard.Publication, error) {
+// the endpoint that is the only target; empty: the target is a topic. most bounds the message and its attributes, in
+// bytes.
+func (s *Service) publication(call *api.Call, t arn.ARN, in *PublishInput, platform string, most int) (shard.Publication, error) {
 	var none shard.Publication
 	p := shard.Publication{Sender: call.Account, Caller: call.Caller, Trace: call.TraceHeader()}
 	if in.Message == nil || *in.Message == "" {
@@ -160,7 +161,7 @@ func (s *Service) publication(call *api.Call, t arn.ARN, in *PublishInput, platf
 		return none, wholeCall{err}
 	}
 	sized := message.Message{Body: p.Body, Attributes: p.Attributes}
-	if sized.Size() > maxMessage {
+	if sized.Size() > most {
 		return none, invalid("Message too long")
 	}
 	if in.MessageStructure != nil && *in.MessageStructure != "" {

@@ -53,6 +53,8 @@ type Engine interface {
 	// TopicAdmits reports whether a topic's policy allows another account the action of a need;
 	// address is the caller's host and port.
 	TopicAdmits(ctx context.Context, t arn.ARN, account, address string, need *authorize.Need) bool
+	// MaxMessageSize bounds a message to a topic, and all those of a batch together, in bytes.
+	MaxMessageSize(t arn.ARN) int
 	// Protect applies the topic's data protection policy to a message, and refuses a denied
 	// one.
 	Protect(t arn.ARN, p *shard.Publication) error

@@ -48,6 +48,8 @@ func (r *recorder) Publish(_ context.Context, t arn.ARN, publications ...shard.P
 	return results, nil
 }
 
+func (r *recorder) MaxMessageSize(arn.ARN) int { return maxMessage }
+
 func (r *recorder) MayPublish(context.Context, arn.ARN) error {
 	return invalid("TargetArn Reason: No endpoint found for the target arn specified")
 }

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"godwit.dev/godwit/internal/queue"
 )
 
 // The attributes that an owner sets.
@@ -47,7 +49,7 @@ const All = "All"
 
 // MaxMessageBytes is the largest MaximumMessageSize, and the most that the
 // messages of one batch may have together, in bytes.
-const MaxMessageBytes = 1 << 20
+const MaxMessageBytes = queue.MaxMessageBytes
 
 const (
 	trueText       = "true"

@@ -16,6 +16,7 @@ const maxCachedTopics = 1024
 type cachedTopic struct {
 	key        string          // as the topic's attribute names it
 	protection *protect.Policy // nil: there is none
+	maxSize    int             // of a message, in bytes
 }
 
 // topicCache caches topics, so that a publish takes its shard's lock once less. It is valid for
@@ -43,7 +44,7 @@ func (sh *Shard) lookupTopic(t arn.ARN) (of cachedTopic, ok bool) {
 		generation = sh.Generation.Load()
 		var found *topic.Topic
 		if found, ok = sh.Topics.Topic(t); ok {
-			of = cachedTopic{key: found.Key(), protection: found.Protection}
+			of = cachedTopic{key: found.Key(), protection: found.Protection, maxSize: found.MaxMessageSize()}
 		}
 	})
 	if !ok {

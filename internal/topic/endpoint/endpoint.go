@@ -61,6 +61,10 @@ func (p Protocol) Mail() bool { return p == Email || p == EmailJSON }
 // Device reports that deliveries go to a person's device: as plain text, without an envelope.
 func (p Protocol) Device() bool { return p == Application || p == SMS }
 
+// Large reports that endpoints take messages of more than 256 KiB. Source: the developer guide
+// of SNS, "Publishing large messages".
+func (p Protocol) Large() bool { return p.Within() }
+
 // Within reports that endpoints are resources of this server, named by ARNs.
 func (p Protocol) Within() bool { return p == SQS || p == Lambda || p == Firehose }
 

@@ -24,6 +24,7 @@ const (
 	FIFO             = "FifoTopic"
 	FIFOScope        = "FifoThroughputScope"
 	KMSMasterKeyID   = "KmsMasterKeyId"
+	MaxSize          = "MaximumMessageSize"
 	Policy           = "Policy"
 	Replay           = "ReplayPolicy"
 	SignatureVersion = "SignatureVersion"
@@ -35,6 +36,16 @@ const (
 	maxKeyName     = 2048 // bytes
 )
 
+// Bounds of MaximumMessageSize, in bytes. A topic whose own is above DefaultMessageSize has
+// MaxLargeSubscriptions at most, of protocols that take such messages. Source: the developer
+// guide of SNS, "Publishing large messages".
+const (
+	MinMessageSize        = 1 << 10
+	DefaultMessageSize    = 256 << 10
+	MaxMessageSize        = 1 << 20
+	MaxLargeSubscriptions = 100
+)
+
 // The errors of a value, with the fields of each. If there are several, the first is the name
 // of the attribute.
 var (
@@ -44,6 +55,7 @@ var (
 	ErrChoice          = fault.NewRule(fault.InvalidParameter, "topic: none of the values")  // the attribute, the value, the choices
 	ErrFIFOOnly        = fault.NewRule(fault.InvalidParameter, "topic: of FIFO topics only") // the attribute
 	ErrRole            = fault.NewRule(fault.InvalidParameter, "topic: no role")             // the attribute, the value
+	ErrSize            = fault.NewRule(fault.InvalidParameter, "topic: no size of messages") // the value, the minimum and the maximum in bytes
 	ErrRate            = fault.NewRule(fault.InvalidParameter, "topic: no percentage")       // the attribute, the value
 	ErrDelivery        = fault.NewRule(fault.InvalidParameter, "topic: the delivery policy") // the error
 	ErrDisplayName     = fault.NewRule(fault.InvalidParameter, "topic: no name to display")
@@ -80,6 +92,7 @@ func all() map[string]func(value string) (string, error) {
 		SignatureVersion: oneOf(SignatureVersion, "1", "2"),
 		TracingConfig:    oneOf(TracingConfig, "PassThrough", "Active"),
 		KMSMasterKeyID:   checkKey,
+		MaxSize:          checkSize,
 		Archive:          checkArchive,
 		FIFOScope:        oneOf(FIFOScope, "Topic", "MessageGroup"),
 		FIFO:             inAnyCase(oneOf(FIFO, "true")), // its name makes it one
@@ -143,6 +156,16 @@ func checkPolicy(value string) (string, error) {
 func checkKey(value string) (string, error) {
 	if len(value) > maxKeyName || strings.ContainsFunc(value, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return "", ErrKeyName
+	}
+	return value, nil
+}
+
+// checkSize accepts a number of bytes as it is written in decimal. The empty string is none: the
+// default has to be given as a number, as with AWS.
+func checkSize(value string) (string, error) {
+	size, err := strconv.Atoi(value)
+	if err != nil || size < MinMessageSize || size > MaxMessageSize || strconv.Itoa(size) != value {
+		return "", ErrSize.With(value, MinMessageSize, MaxMessageSize)
 	}
 	return value, nil
 }

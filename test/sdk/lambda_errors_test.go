@@ -89,10 +89,6 @@ func functionCalls(ctx context.Context, c *lambda.Client, name string, zip []byt
 			_, err := c.ListFunctions(ctx, &lambda.ListFunctionsInput{})
 			return err
 		},
-		"ListLayers": func() error {
-			_, err := c.ListLayers(ctx, &lambda.ListLayersInput{})
-			return err
-		},
 		"ListTags": func() error {
 			_, err := c.ListTags(ctx, &lambda.ListTagsInput{Resource: tagged})
 			return err
@@ -189,7 +185,6 @@ func TestFunctionActionsRefuse(t *testing.T) {
 		calls := functionCalls(t.Context(), c, name, zip)
 		delete(calls, "GetAccountSettings")
 		delete(calls, "ListFunctions")
-		delete(calls, "ListLayers")
 		return calls
 	}
 	tags := func(action string) bool { return strings.Contains(action, "Tag") }

@@ -362,17 +362,3 @@ const (
 	invalidValue = "InvalidParameterValueException"
 	notFound     = "ResourceNotFoundException"
 )
-
-// There are no layers. Programs that list an account's functions list them in the same run.
-func TestNoLayers(t *testing.T) {
-	c := functionsClient(start(t))
-	pages := lambda.NewListLayersPaginator(c, &lambda.ListLayersInput{CompatibleRuntime: "python3.9", CompatibleArchitecture: "arm64", MaxItems: aws.Int32(50)})
-	out := must(pages.NextPage(t.Context()))(t)
-	if out.Layers == nil || len(out.Layers) > 0 || pages.HasMorePages() {
-		t.Errorf("listed: %+v", out)
-	}
-	_, err := c.ListLayers(t.Context(), &lambda.ListLayersInput{Marker: aws.String("x")})
-	refused(t, err, "InvalidParameterValueException", 400, "The Marker is not valid.")
-	_, err = c.ListLayers(t.Context(), &lambda.ListLayersInput{MaxItems: aws.Int32(51)})
-	refused(t, err, "ValidationException", 400, "1 validation error detected: Value '51' at 'maxItems' failed to satisfy constraint: Member must have value less than or equal to 50")
-}

@@ -263,9 +263,6 @@ var lists = map[string]func(ctx context.Context, c callerClients) (any, error){
 	"ListEventSourceMappings": func(ctx context.Context, c callerClients) (any, error) {
 		return shown(c.lambda.ListEventSourceMappings(ctx, &lambda.ListEventSourceMappingsInput{}))
 	},
-	"ListLayers": func(ctx context.Context, c callerClients) (any, error) {
-		return shown(c.lambda.ListLayers(ctx, &lambda.ListLayersInput{}))
-	},
 	"GetAccountSettings": func(ctx context.Context, c callerClients) (any, error) {
 		return shown(c.lambda.GetAccountSettings(ctx, &lambda.GetAccountSettingsInput{}))
 	},

@@ -2,7 +2,6 @@ package lambda
 
 import (
 	"context"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -58,25 +57,6 @@ func (s *Service) listFunctions(ctx context.Context, call *api.Call, in *ListFun
 		out.NextMarker = api.NextToken(list, after)
 	}
 	return out, nil
-}
-
-// layersPage is the largest page of a list of layers. Source: the API model.
-const layersPage = 50
-
-// listLayers answers ListLayers. Layers are not implemented; programs that take stock of an
-// account stop if the list fails, so it is empty instead.
-func (s *Service) listLayers(_ context.Context, _ *api.Call, in *ListLayersInput) (*ListLayersOutput, error) {
-	var c request.Constraints
-	c.Enum("compatibleRuntime", in.CompatibleRuntime, slices.Concat(runtimes, withdrawn)...)
-	c.Enum("compatibleArchitecture", in.CompatibleArchitecture, "x86_64", "arm64")
-	c.Between("maxItems", in.MaxItems, 1, layersPage)
-	if err := c.Err(); err != nil {
-		return nil, err
-	}
-	if _, err := request.ReadMarker("layers", in.Marker); err != nil {
-		return nil, err
-	}
-	return &ListLayersOutput{Layers: []struct{}{}}, nil
 }
 
 // number is a version number as text: 0 for $LATEST.

@@ -144,7 +144,6 @@ func (s *Service) Operations() []api.Operation {
 		api.Op("UntagResource", s.untagResource).At("DELETE /2017-03-31/tags/{Resource}", 204),
 		api.Op("ListTags", s.listTags).At("GET /2017-03-31/tags/{Resource}", 200),
 		api.Op("GetFunctionCodeSigningConfig", s.getFunctionCodeSigningConfig).At("GET /2020-06-30/functions/{FunctionName}/code-signing-config", 200),
-		api.Op("ListLayers", s.listLayers).At("GET /2018-10-31/layers", 200),
 		api.Op("GetAccountSettings", s.getAccountSettings).At("GET /2016-08-19/account-settings", 200),
 	})
 }

@@ -181,19 +181,6 @@ type ListFunctionsOutput struct {
 	Functions  []FunctionConfiguration
 }
 
-// ListLayersInput is the request of ListLayers.
-type ListLayersInput struct {
-	CompatibleRuntime      *string `wire:"query=CompatibleRuntime"`
-	CompatibleArchitecture *string `wire:"query=CompatibleArchitecture"`
-	Marker                 *string `wire:"query=Marker"`
-	MaxItems               *int    `wire:"query=MaxItems"`
-}
-
-// ListLayersOutput is the answer of ListLayers.
-type ListLayersOutput struct {
-	Layers []struct{}
-}
-
 // UpdateFunctionCodeInput is the request of UpdateFunctionCode.
 type UpdateFunctionCodeInput struct {
 	FunctionName    string `wire:"required,uri"`

@@ -45,7 +45,6 @@ var access = map[string]api.Access{
 	"GetFunctionConcurrency":       onFunction("GetFunctionConcurrency", func(in *lambda.NameInput) string { return in.FunctionName }),
 	"DeleteFunctionConcurrency":    onFunction("DeleteFunctionConcurrency", func(in *lambda.NameInput) string { return in.FunctionName }),
 	"GetFunctionCodeSigningConfig": onFunction("GetFunctionCodeSigningConfig", func(in *lambda.NameInput) string { return in.FunctionName }),
-	"ListLayers":                   api.Anywhere("lambda:ListLayers"),
 	"GetAccountSettings":           api.Anywhere("lambda:GetAccountSettings"),
 
 	"PutFunctionEventInvokeConfig":    onQualified("PutFunctionEventInvokeConfig", eventInvoke),

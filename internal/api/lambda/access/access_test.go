@@ -35,7 +35,7 @@ func operations() []api.Operation {
 		api.Op("RemovePermission", ignore[lambda.RemovePermissionInput]), api.Op("GetPolicy", ignore[function]),
 		api.Op("PutFunctionConcurrency", ignore[lambda.PutFunctionConcurrencyInput]), api.Op("GetFunctionConcurrency", ignore[name]),
 		api.Op("DeleteFunctionConcurrency", ignore[name]), api.Op("GetFunctionCodeSigningConfig", ignore[name]),
-		api.Op("GetAccountSettings", ignore[name]), api.Op("ListLayers", ignore[lambda.ListLayersInput]),
+		api.Op("GetAccountSettings", ignore[name]),
 		api.Op("PutFunctionEventInvokeConfig", ignore[lambda.EventInvokeConfigInput]),
 		api.Op("UpdateFunctionEventInvokeConfig", ignore[lambda.EventInvokeConfigInput]),
 		api.Op("GetFunctionEventInvokeConfig", ignore[function]), api.Op("DeleteFunctionEventInvokeConfig", ignore[function]),

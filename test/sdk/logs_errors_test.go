@@ -84,7 +84,9 @@ func TestLogErrors(t *testing.T) {
 		{"CreateLogGroup: long name", create(func(in *cloudwatchlogs.CreateLogGroupInput) { in.LogGroupName = new(strings.Repeat("a", 513)) }), invalidParameter, ""},
 		{"CreateLogGroup: AWS's", create(func(in *cloudwatchlogs.CreateLogGroupInput) { in.LogGroupName = new("aws/x") }), invalidParameter, "Log groups starting with AWS/ are reserved for AWS."},
 		{
-			"CreateLogGroup: key", create(func(in *cloudwatchlogs.CreateLogGroupInput) { in.KmsKeyId = new("arn:aws:kms:us-east-1:000000000000:key/k") }), invalidParameter,
+			"CreateLogGroup: key", create(func(in *cloudwatchlogs.CreateLogGroupInput) {
+				in.KmsKeyId = new("arn:aws:kms:us-east-1:000000000000:key/k")
+			}), invalidParameter,
 			"Log groups are not encrypted with keys of KMS here: kmsKeyId is not supported.",
 		},
 		{

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	lambdatypes "github.com/aws/aws-sdk-go-v2/service/lambda/types"
 	"github.com/aws/aws-sdk-go-v2/service/sns"
 	"github.com/aws/aws-sdk-go-v2/service/sns/types"
 )
@@ -137,4 +139,71 @@ func TestSubscriptionsOfLargeMessages(t *testing.T) {
 	topic = *other.TopicArn
 	_, err := c.Subscribe(t.Context(), &sns.SubscribeInput{TopicArn: &topic, Protocol: aws.String("https"), Endpoint: aws.String("https://example.com/")})
 	refused(t, err, "InvalidParameter", 400, "Invalid parameter: MaximumMessageSize greater than 262144 bytes is not supported for the following protocol: [https]")
+}
+
+// What a topic has made of the largest message is a function's dead letter, too, though it is
+// larger than an event may otherwise be. The record for a destination has no payloads then.
+func TestDeadLettersOfLargeEvents(t *testing.T) {
+	endpoint := start(t)
+	c, topics, queues := functionsClient(endpoint), topicsClient(endpoint), client(endpoint)
+	dead := createQueue(t, queues, "dead")
+	f := failingOnce(t, endpoint, queueARN("dead"))
+	topic := createTopic(t, topics, "orders")
+	must(0, setSize(t, topics, topic, "1048576"))(t)
+	allowTopic(t, c, "f", topic)
+	subscribe(t, topics, topic, "lambda", functionARN("f"))
+	whole := strings.Repeat(`"`, largestMessage)
+	publish := func() {
+		t.Helper()
+		f.fail(1)
+		must(topics.Publish(t.Context(), &sns.PublishInput{TopicArn: &topic, Message: &whole}))(t)
+		advance(t, endpoint, "0s")
+	}
+	publish()
+	var event struct {
+		Records []struct{ Sns struct{ Message string } }
+	}
+	if err := json.Unmarshal([]byte(*takeMessage(t, queues, dead).Body), &event); err != nil || len(event.Records) != 1 || event.Records[0].Sns.Message != whole {
+		t.Errorf("the dead letter has %d records, %v", len(event.Records), err)
+	}
+
+	failed := createQueue(t, queues, "failed")
+	must(c.UpdateFunctionEventInvokeConfig(t.Context(), &lambda.UpdateFunctionEventInvokeConfigInput{
+		FunctionName: aws.String("f"), DestinationConfig: &lambdatypes.DestinationConfig{OnFailure: &lambdatypes.OnFailure{Destination: aws.String(queueARN("failed"))}},
+	}))(t)
+	publish()
+	takeMessage(t, queues, dead)
+	record := decode(t, *takeMessage(t, queues, failed).Body)
+	equal(t, "the payloads", []any{nil, nil}, []any{record["requestPayload"], record["responsePayload"]})
+}
+
+// A function's dead letters to a topic may have as many bytes as the topic's messages.
+func TestDeadLettersToTopicsOfLargeMessages(t *testing.T) {
+	endpoint := start(t)
+	c, topics, queues := functionsClient(endpoint), topicsClient(endpoint), client(endpoint)
+	topic := createTopic(t, topics, "dead")
+	dead := createQueue(t, queues, "dead")
+	subscribe(t, topics, topic, "sqs", queueARN("dead"), "RawMessageDelivery", "true")
+	must(0, setSize(t, topics, topic, "300000"))(t)
+	f := failingOnce(t, endpoint, topic)
+	f.fail(2)
+	fits, tooLong := `"`+strings.Repeat("x", 299_000)+`"`, `"`+strings.Repeat("x", 300_000)+`"`
+	invokeAsync(t, c, "f", tooLong)
+	advance(t, endpoint, "0s")
+	invokeAsync(t, c, "f", fits)
+	advance(t, endpoint, "0s")
+	if body := *takeMessage(t, queues, dead).Body; body != fits {
+		t.Errorf("the dead letter has %d bytes", len(body))
+	}
+}
+
+// failingOnce is a function whose events are tried once, with a dead-letter queue or topic.
+func failingOnce(t *testing.T, endpoint, deadLetter string) *far {
+	t.Helper()
+	c, f := functionsClient(endpoint), startFar(t)
+	createFar(t, endpoint, c, "f", f, deadLetter)
+	must(c.PutFunctionEventInvokeConfig(t.Context(), &lambda.PutFunctionEventInvokeConfigInput{
+		FunctionName: aws.String("f"), MaximumRetryAttempts: aws.Int32(0),
+	}))(t)
+	return f
 }

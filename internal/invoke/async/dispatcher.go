@@ -37,6 +37,8 @@ type Engine interface {
 	EventInvoke(ctx context.Context, function arn.ARN, qualifier string) (function.EventInvoke, error)
 
 	Send(ctx context.Context, queue arn.ARN, messages []shard.SendEntry) ([]shard.SendResult, error)
+	// MaxMessageSize bounds a message to a topic, with its attributes, in bytes.
+	MaxMessageSize(topic arn.ARN) int
 	Publish(ctx context.Context, topic arn.ARN, publications ...shard.Publication) ([]shard.SendResult, error)
 	InvokeAsync(ctx context.Context, function arn.ARN, ev function.Event) error
 }

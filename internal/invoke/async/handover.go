@@ -17,10 +17,6 @@ import (
 	"godwit.dev/godwit/internal/shard"
 )
 
-// maxTopicMessage bounds a message with its attributes. Source: the SNS API
-// reference, Publish.
-const maxTopicMessage = 256 << 10
-
 // parcel is a message for a receiver.
 type parcel struct {
 	to   function.Receiver
@@ -127,14 +123,14 @@ func temporary(err error) bool {
 // it, which is only possible for the last one.
 func (e *event) hand(ctx context.Context, p parcel, last bool) (moved bool, err error) {
 	if p.to == function.ToDeadLetter {
-		return e.send(ctx, p.dest, e.ev.Payload, e.deadLetterAttributes(), last)
+		return e.send(ctx, p.to, p.dest, e.ev.Payload, e.deadLetterAttributes(), last)
 	}
-	moved, err = e.send(ctx, p.dest, encode(e.record()), nil, last)
+	moved, err = e.send(ctx, p.to, p.dest, encode(e.record()), nil, last)
 	if fault.KindOf(err) == fault.InvalidParameter && e.ev.Progress.Condition != function.Success {
 		// Too large: send the record of the failure without payloads.
 		r := e.record()
 		r.RequestPayload, r.ResponsePayload = nil, nil
-		return e.send(ctx, p.dest, encode(r), nil, last)
+		return e.send(ctx, p.to, p.dest, encode(r), nil, last)
 	}
 	return moved, err
 }
@@ -146,7 +142,8 @@ var (
 	ErrTooLong = fault.NewRule(fault.InvalidParameter, "async: the message is too long")
 )
 
-func (e *event) send(ctx context.Context, dest arn.ARN, body []byte, attributes []message.Attribute, last bool) (moved bool, err error) {
+// send sends a message to a receiver; the rest is as of hand.
+func (e *event) send(ctx context.Context, to function.Receiver, dest arn.ARN, body []byte, attributes []message.Attribute, last bool) (moved bool, err error) {
 	who, _, err := e.options.Acting.May(ctx, &e.target, dest, Action(dest))
 	if err != nil {
 		return false, err
@@ -160,14 +157,15 @@ func (e *event) send(ctx context.Context, dest arn.ARN, body []byte, attributes 
 	case dest.FIFO():
 		return false, ErrFIFO
 	case dest.Service == "sns":
-		if m.Size() > maxTopicMessage {
+		if m.Size() > e.engine.MaxMessageSize(dest) {
 			return false, ErrTooLong
 		}
 		_, err := e.engine.Publish(ctx, dest, shard.Publication{
 			ID: m.ID, Sender: m.Sender, Trace: m.Trace, Body: body, Attributes: attributes, Caller: who, Source: &e.ev.Function,
 		})
 		return false, err
-	case chained && len(body) > function.MaxEventBytes:
+	case (chained || to == function.ToDestination) && len(body) > function.MaxEventBytes:
+		// A dead letter may be larger, as the event is if a topic made it of a large message.
 		return false, ErrTooLong
 	case last:
 		err := e.engine.MoveEvent(ctx, e.ev, dest, m, who)

@@ -287,7 +287,7 @@ func (e *Functions) MoveEvent(ctx context.Context, ev *QueuedEvent, dest arn.ARN
 			if err := e.CheckEncrypted(qs, m); err != nil {
 				return queue.Arrival{}, err
 			}
-			if m.Size() > cfg.MaxMessageSize {
+			if !cfg.Takes(m.Size()) {
 				return queue.Arrival{}, backlog.ErrTooLong.With(cfg.MaxMessageSize)
 			}
 			m.Sent = now

@@ -19,13 +19,17 @@ import (
 	"godwit.dev/godwit/internal/platform"
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard"
+	"godwit.dev/godwit/internal/topic/settings"
 )
 
 // The limits of a publish.
 const (
-	maxMessage = 262_144 // bytes, if the target is no topic: the message and the names, types and values of its attributes
-	maxSubject = 100     // characters
-	maxGroup   = 128     // characters of a MessageGroupId or MessageDeduplicationId
+	// Bytes, if the target is no topic: the message and the names, types and values of its
+	// attributes.
+	maxMessage = settings.DefaultMessageSize
+
+	maxSubject = 100 // characters
+	maxGroup   = 128 // characters of a MessageGroupId or MessageDeduplicationId
 )
 
 // publish answers Publish.

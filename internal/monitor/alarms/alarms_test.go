@@ -111,11 +111,13 @@ func newWorld(t *testing.T) *world {
 }
 
 func (w *world) journal(st store.Store) *journal.Journal {
+	killed := w.killed
+	kill := sync.OnceFunc(func() { close(killed) }) // the store fails for everyone who writes
 	j := journal.Open(journal.Options{Store: st, Fatal: func(err error) {
 		if !errors.Is(err, errKilled) {
 			w.Error(err)
 		}
-		close(w.killed)
+		kill()
 		runtime.Goexit() // nobody is answered any more
 	}})
 	w.Cleanup(j.Close)

@@ -3,6 +3,7 @@ package metrics
 import (
 	"errors"
 	"runtime"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -60,11 +61,12 @@ func (s *crashing) Apply(sync store.SyncMode, batches ...*mutation.Batch) error 
 func untilCrash(t *testing.T, st store.Store, c clock.Clock, f func(s *Store)) {
 	t.Helper()
 	crashed, over := make(chan struct{}), make(chan struct{})
+	crash := sync.OnceFunc(func() { close(crashed) }) // the store fails for everyone who writes
 	j := journal.Open(journal.Options{Store: st, Fatal: func(err error) {
 		if !errors.Is(err, errCrashed) {
 			t.Error(err)
 		}
-		close(crashed)
+		crash()
 		runtime.Goexit() // nobody is answered any more
 	}})
 	go func() {

@@ -102,7 +102,8 @@ func (m *Machine) tell(r *Resource, physical string, properties map[string]any) 
 
 func (m *Machine) event(e Event) {
 	m.Events++
-	e.Number, e.At = m.Events, m.now
+	m.EventAt = max(m.now, m.EventAt+1)
+	e.Number, e.At = m.Events, m.EventAt
 	m.changed.Events = append(m.changed.Events, e)
 }
 

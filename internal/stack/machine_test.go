@@ -91,6 +91,7 @@ type run struct {
 
 	design *stack.Design
 	events []stack.Event
+	latest int64 // the time of the latest event
 	now    int64
 	steps  []stack.Step
 }
@@ -115,6 +116,12 @@ func (r *run) bind(text string) (*stack.Design, error) {
 
 func (r *run) taken() {
 	c := r.Take()
+	for _, e := range c.Events {
+		if e.At <= r.latest {
+			panic("two events of a stack have the same time")
+		}
+		r.latest = e.At
+	}
 	r.events = append(r.events, c.Events...)
 	r.steps = append(r.steps, c.Steps...)
 }

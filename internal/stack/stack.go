@@ -159,8 +159,11 @@ type Stack struct {
 	Failing   bool     `json:"failing,omitempty"`  // no further step begins in this phase
 	Failures  []string `json:"failures,omitempty"` // for AWS's reason of this phase
 	Events    uint64   `json:"events"`             // how many were recorded
-	Templates uint64   `json:"templates"`          // how many texts were stored
-	First     uint64   `json:"first,omitempty"`    // how many of these, the first ones, were removed again
+	// EventAt is the time of the latest event, in epoch milliseconds. No two events of a stack have the
+	// same time: clients order events by it, and their ids are made of it.
+	EventAt   int64  `json:"eventAt,omitempty"`
+	Templates uint64 `json:"templates"`       // how many texts were stored
+	First     uint64 `json:"first,omitempty"` // how many of these, the first ones, were removed again
 }
 
 // Version is a resource as it was requested and made.

@@ -139,18 +139,25 @@ func (e *entry) obsolete(c *ChangeSet) bool {
 	return !c.Executed && c.Phase != 0 && c.Phase != e.Phase
 }
 
-// withSet runs a command on a change set, identified by its name and its stack's name, or by
-// its ARN alone.
-func (m *Module) withSet(account, region, name, set string, tasks *[]*Task, command func(e *entry, id stackID, set *ChangeSet) error) error {
-	return m.shard.RunDurableReads(func(*kernel.Tx) error {
-		e := m.find(account, region, name)
-		if name == "" && strings.HasPrefix(set, "arn:") {
-			for _, one := range m.byID {
-				if _, found := one.set(set); found != nil && one.Account == account && one.Region == region {
-					e = one
-				}
-			}
+// findOf is the stack of a change set, which is found by its name or ARN; if that is empty, by
+// the ARN of the set. nil: there is none.
+func (m *Module) findOf(account, region, name, set string) *entry {
+	if name != "" || !strings.HasPrefix(set, "arn:") {
+		return m.find(account, region, name)
+	}
+	for _, e := range m.byID {
+		if _, found := e.set(set); found != nil && e.Account == account && e.Region == region {
+			return e
 		}
+	}
+	return nil
+}
+
+// withSet runs a command on a change set, identified by its name and its stack's name, or by
+// its ARN alone. What it reports is durable. Errors: ErrNoChanges.
+func (m *Module) withSet(account, region, name, set string, command func(e *entry, id stackID, set *ChangeSet) error) error {
+	return m.shard.RunDurableReads(func(*kernel.Tx) error {
+		e := m.findOf(account, region, name, set)
 		if e == nil {
 			return ErrNoChanges.With(set)
 		}
@@ -158,17 +165,13 @@ func (m *Module) withSet(account, region, name, set string, tasks *[]*Task, comm
 		if found == nil {
 			return ErrNoChanges.With(set)
 		}
-		if err := command(e, id, found); err != nil || tasks == nil {
-			return err
-		}
-		*tasks = m.tasks(e, m.save(e))
-		return nil
+		return command(e, id, found)
 	})
 }
 
 // ChangeSet is a change set of a stack. Errors: ErrNoChanges.
 func (m *Module) ChangeSet(account, region, name, set string) (found ChangeSet, err error) {
-	err = m.withSet(account, region, name, set, nil, func(e *entry, _ stackID, set *ChangeSet) error {
+	err = m.withSet(account, region, name, set, func(e *entry, _ stackID, set *ChangeSet) error {
 		found = *set
 		found.Obsolete = e.obsolete(set)
 		return nil
@@ -178,7 +181,7 @@ func (m *Module) ChangeSet(account, region, name, set string) (found ChangeSet, 
 
 // TemplateOf is the text of a change set's template. Errors: ErrNoChanges.
 func (m *Module) TemplateOf(account, region, name, set string) (text []byte, err error) {
-	err = m.withSet(account, region, name, set, nil, func(e *entry, _ stackID, set *ChangeSet) (err error) {
+	err = m.withSet(account, region, name, set, func(e *entry, _ stackID, set *ChangeSet) (err error) {
 		text, err = m.template(e.id, set.Input.Template)
 		return err
 	})
@@ -208,15 +211,12 @@ func (m *Module) DeleteChangeSet(ctx context.Context, account, region, name, set
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if name == "" {
-		return m.withSet(account, region, name, set, nil, func(e *entry, id stackID, _ *ChangeSet) error {
-			m.dropSet(e, id)
-			return nil
-		})
-	}
 	return m.shard.RunDurableReads(func(*kernel.Tx) error {
-		e := m.find(account, region, name)
-		if e == nil {
+		e := m.findOf(account, region, name, set)
+		switch {
+		case e == nil && name == "":
+			return ErrNoChanges.With(set)
+		case e == nil:
 			return ErrNoStack.With(name)
 		}
 		if id, found := e.set(set); found != nil {
@@ -263,7 +263,7 @@ func (m *Module) Execute(ctx context.Context, account, region, name, set string,
 	}
 	var tasks []*Task
 	var of stackID
-	err := m.withSet(account, region, name, set, &tasks, func(e *entry, id stackID, set *ChangeSet) error {
+	err := m.withSet(account, region, name, set, func(e *entry, id stackID, set *ChangeSet) error {
 		of = e.id
 		switch {
 		case set.Failure != "":
@@ -300,6 +300,7 @@ func (m *Module) Execute(ctx context.Context, account, region, name, set string,
 		} else {
 			e.Update(m.shard.Now(), req)
 		}
+		tasks = m.tasks(e, m.save(e))
 		return nil
 	})
 	m.launch(tasks)

@@ -2,6 +2,7 @@ package function
 
 import (
 	"maps"
+	"strconv"
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/mutation"
@@ -111,17 +112,18 @@ func (s *State) AllVersions(account, region, after string, number uint64, limit 
 	return page, false
 }
 
-// Versions is a page of a function's versions, $LATEST first: from the first one, or after a
-// number. Errors: ResourceNotFound.
-func (s *State) Versions(name arn.ARN, first bool, after uint64, limit int) (page []Listed, more bool, err error) {
+// Versions is a page of a function's versions, $LATEST first, then by number: those behind the
+// version after; empty: from the first one. Errors: ResourceNotFound.
+func (s *State) Versions(name arn.ARN, after string, limit int) (page []Listed, more bool, err error) {
 	f, err := s.function(name)
 	if err != nil {
 		return nil, false, err
 	}
-	if first {
+	if after == "" {
 		page = append(page, Listed{f, f.Latest()})
 	}
-	for _, v := range f.versions.From(func(v *Version) bool { return v.Number <= after }) {
+	number, _ := strconv.ParseUint(after, 10, 64) // 0 of $LATEST, which stands before all numbers
+	for _, v := range f.versions.From(func(v *Version) bool { return v.Number <= number }) {
 		if len(page) == limit {
 			return page, true, nil
 		}

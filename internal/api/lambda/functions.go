@@ -7,7 +7,6 @@ import (
 	"maps"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 
 	"godwit.dev/godwit/internal/api"
@@ -123,17 +122,17 @@ func (s *Service) release(ctx context.Context, fn arn.ARN) {
 	ctx = context.WithoutCancel(ctx) // what it follows is done
 	const page = 1000
 	var uses []keys.Use
-	for first, after, more := true, uint64(0), true; more; first = false {
+	for after, more := "", true; more; {
 		var versions []shard.FunctionInfo
 		var err error
-		if versions, more, err = s.engine.ListVersions(ctx, fn, first, after, page); err != nil && fault.KindOf(err) != fault.ResourceNotFound {
+		if versions, more, err = s.engine.ListVersions(ctx, fn, after, page); err != nil && fault.KindOf(err) != fault.ResourceNotFound {
 			return
 		}
 		for i := range versions {
 			if c := versions[i].Config; c.KMSKey != "" && c.Cipher != nil {
 				uses = append(uses, keys.Use{Key: c.KMSKey, Role: c.Role})
 			}
-			after, _ = strconv.ParseUint(versions[i].Version, 10, 64)
+			after = versions[i].Version
 		}
 	}
 	s.Environments.Release(fn, uses)

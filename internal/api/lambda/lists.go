@@ -111,14 +111,13 @@ func (s *Service) listVersionsByFunction(ctx context.Context, call *api.Call, in
 	if in.MaxItems != nil {
 		limit = min(*in.MaxItems, pageSize)
 	}
-	behind, _ := strconv.ParseUint(after, 10, 64)
-	page, more, err := s.engine.ListVersions(ctx, n.Function, after == "", behind, limit)
+	page, more, err := s.engine.ListVersions(ctx, n.Function, after, limit)
 	if err != nil {
 		return nil, err
 	}
 	out := &ListVersionsByFunctionOutput{Versions: s.listed(call, page, true)}
 	if more {
-		out.NextMarker = api.NextToken(list, number(page[len(page)-1].Version))
+		out.NextMarker = api.NextToken(list, page[len(page)-1].Version)
 	}
 	return out, nil
 }

@@ -35,7 +35,7 @@ type Engine interface {
 	FunctionUpload(ctx context.Context, fn arn.ARN, upload uint64) ([]byte, error)
 
 	PublishVersion(ctx context.Context, cmd function.Publish) (shard.FunctionInfo, error)
-	ListVersions(ctx context.Context, fn arn.ARN, first bool, after uint64, limit int) ([]shard.FunctionInfo, bool, error)
+	ListVersions(ctx context.Context, fn arn.ARN, after string, limit int) ([]shard.FunctionInfo, bool, error)
 	CreateAlias(ctx context.Context, cmd function.CreateAlias) (function.Alias, error)
 	UpdateAlias(ctx context.Context, cmd function.UpdateAlias) (function.Alias, error)
 	Alias(ctx context.Context, fn arn.ARN, name string) (function.Alias, error)

@@ -352,11 +352,11 @@ func (e *Functions) ListFunctionVersions(ctx context.Context, region, account, a
 	})
 }
 
-// ListVersions lists the versions of a function, the latest first: all if first is true, else
-// those after a number. Errors: ResourceNotFound.
-func (e *Functions) ListVersions(ctx context.Context, fn arn.ARN, first bool, after uint64, limit int) (infos []FunctionInfo, more bool, err error) {
+// ListVersions lists the versions of a function, $LATEST first, then by number: those behind the
+// version after; empty: from the first one. Errors: ResourceNotFound.
+func (e *Functions) ListVersions(ctx context.Context, fn arn.ARN, after string, limit int) (infos []FunctionInfo, more bool, err error) {
 	err = e.ReadCatalog(ctx, fn, func(sh *Shard) error {
-		page, rest, err := sh.Functions.Versions(fn, first, after, limit)
+		page, rest, err := sh.Functions.Versions(fn, after, limit)
 		infos, more = functionInfos(page), rest
 		return err
 	})
@@ -371,8 +371,7 @@ func functionInfos(page []function.Listed) []FunctionInfo {
 	return infos
 }
 
-// compareInfo orders versions by their functions' names and their numbers, the
-// latest first.
+// compareInfo orders versions by their functions' names and their numbers, $LATEST first.
 func compareInfo(a, b FunctionInfo) int {
 	return cmp.Or(strings.Compare(a.ARN.Resource, b.ARN.Resource), cmp.Compare(versionOrder(a.Version), versionOrder(b.Version)),
 		strings.Compare(a.Version, b.Version))

@@ -184,7 +184,7 @@ func (c *Catalog) GetFunction(ctx context.Context, _ *rest.Call, in *OneFunction
 	if events, err := c.Engine.Events(ctx, name); err == nil && !events.Oldest.IsZero() {
 		out.OldestAgeSeconds = seconds(events.Now.Sub(events.Oldest))
 	}
-	versions, _, err := c.Engine.ListVersions(ctx, name, true, 0, 1000)
+	versions, _, err := c.Engine.ListVersions(ctx, name, "", 1000)
 	if err != nil {
 		return nil, err
 	}

@@ -172,12 +172,19 @@ func (s *Server) SetRoutes(addresses []string) error {
 	return nil
 }
 
-// SetTLS sets the TLS configuration of further outgoing connections. anew: the existing ones are
-// closed and made again, one node after the other.
-func (s *Server) SetTLS(ctx context.Context, config *tls.Config, anew bool) error {
+// SetTLS sets the TLS configuration of further outgoing connections. The existing ones stay.
+func (s *Server) SetTLS(config *tls.Config) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.route(config, s.routes); err != nil || !anew {
+	return s.route(config, s.routes)
+}
+
+// Reconnect sets the TLS configuration of outgoing connections. The existing ones are closed and
+// made again, one node after the other.
+func (s *Server) Reconnect(ctx context.Context, config *tls.Config) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.route(config, s.routes); err != nil {
 		return err
 	}
 	for _, address := range s.routes {
@@ -185,16 +192,16 @@ func (s *Server) SetTLS(ctx context.Context, config *tls.Config, anew bool) erro
 		if err := errors.Join(s.route(config, others), s.route(config, s.routes)); err != nil {
 			return err
 		}
-		if err := pause(ctx, anewTime); err != nil {
+		if err := pause(ctx, reconnectTime); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// anewTime is the pause for connections to one node to be made again, before those to the next
+// reconnectTime is the pause for connections to one node to be made again, before those to the next
 // one are closed.
-const anewTime = 500 * time.Millisecond
+const reconnectTime = 500 * time.Millisecond
 
 // route sets the addresses that the server connects to.
 func (s *Server) route(config *tls.Config, addresses []string) error {

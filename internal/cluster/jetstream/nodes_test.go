@@ -246,8 +246,12 @@ func TestAuthorityIsReplaced(t *testing.T) {
 		t.Helper()
 		for i, node := range nodes {
 			_, dropped, err := ids[node].Trust(roots, r.Voucher())
-			if err == nil {
-				err = servers[i].SetTLS(t.Context(), ids[node].Config(false), dropped)
+			switch {
+			case err != nil:
+			case dropped:
+				err = servers[i].Reconnect(t.Context(), ids[node].Config(false))
+			default:
+				err = servers[i].SetTLS(ids[node].Config(false))
 			}
 			if err != nil {
 				t.Fatal(err)
@@ -351,7 +355,7 @@ func TestExpired(t *testing.T) {
 			t.Errorf("%s does not find once that n2 has expired", node)
 		}
 		ids[node].CloseUntrusted()
-		if err := servers[i].SetTLS(t.Context(), ids[node].Config(false), true); err != nil {
+		if err := servers[i].Reconnect(t.Context(), ids[node].Config(false)); err != nil {
 			t.Fatal(err)
 		}
 	}

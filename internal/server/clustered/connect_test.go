@@ -9,15 +9,18 @@ import (
 
 // failing are connections whose first changes fail.
 type failing struct {
-	left, tls, routes int
-	anew              bool
+	left, set, reconnected, routes int
 }
 
-func (f *failing) SetTLS(_ context.Context, _ *tls.Config, anew bool) error {
+func (f *failing) SetTLS(*tls.Config) error { return f.change(&f.set) }
+
+func (f *failing) Reconnect(context.Context, *tls.Config) error { return f.change(&f.reconnected) }
+
+func (f *failing) change(count *int) error {
 	if f.left--; f.left >= 0 {
 		return errors.New("broken off")
 	}
-	f.tls, f.anew = f.tls+1, anew
+	*count++
 	return nil
 }
 
@@ -35,7 +38,7 @@ func TestConnectAgain(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if f.tls != 1 || !f.anew || f.routes != 3 {
+	if f.set != 0 || f.reconnected != 1 || f.routes != 3 {
 		t.Errorf("%+v", f)
 	}
 }

@@ -103,7 +103,8 @@ func (p *part) take(m *roster.List) error {
 
 // connections are those of a log to other nodes.
 type connections interface {
-	SetTLS(ctx context.Context, config *tls.Config, anew bool) error
+	SetTLS(config *tls.Config) error
+	Reconnect(ctx context.Context, config *tls.Config) error
 	SetRoutes(addresses []string) error
 }
 
@@ -111,7 +112,12 @@ type connections interface {
 // command, is tried again by the next call.
 func (k *members) connect(ctx context.Context, log connections, config *tls.Config, routes []string) (err error) {
 	if k.newTLS {
-		if err = log.SetTLS(ctx, config, k.dropped); err == nil {
+		if k.dropped {
+			err = log.Reconnect(ctx, config)
+		} else {
+			err = log.SetTLS(config)
+		}
+		if err == nil {
 			k.newTLS, k.dropped = false, false
 		}
 	}
@@ -123,7 +129,7 @@ func (p *part) watchNodes(ctx context.Context) {
 	membership, ok := p.record.(replog.Membership)
 	for ok && pause(ctx, nodesTime) {
 		if id := p.net.Identity(); id != nil && id.Stale() {
-			if err := p.engine.SetTLS(ctx, p.net.Routes(), true); err != nil {
+			if err := p.engine.Reconnect(ctx, p.net.Routes()); err != nil {
 				p.log.Warn("connections between logs", "reason", err)
 			}
 		}

@@ -186,7 +186,7 @@ func (f *front) relay(w http.ResponseWriter, r *http.Request, owner string) {
 		if peer.Name != owner {
 			continue
 		}
-		to, err := p.at(peer).StepDown(r.Context(), r.URL.Query().Get(nodeapi.OwnerParameter), true)
+		to, err := p.at(peer).RelayStepDown(r.Context(), r.URL.Query().Get(nodeapi.OwnerParameter))
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)
 			return

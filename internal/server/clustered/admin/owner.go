@@ -32,7 +32,7 @@ func (c *Client) replaceOwner(ctx context.Context, owner string) (string, error)
 		if s, err := c.Status(ctx); err == nil && s.Owner() == owner {
 			var refused bool
 			refused, failed = c.reach(func(n nodeapi.Node) error {
-				_, err := n.StepDown(ctx, owner, false)
+				_, err := n.StepDown(ctx, owner)
 				return err
 			})
 			switch {

@@ -87,16 +87,22 @@ const (
 
 // StepDown has the owner hand the state over, which then begins. It waits for HandOverTime at
 // most. Another owner than the given one refuses: it may be the one that the first of two such
-// requests, whose answer was lost, has made; empty: any. relayed: see RelayedParameter.
-func (n Node) StepDown(ctx context.Context, owner string, relayed bool) (h HandedOver, err error) {
+// requests, whose answer was lost, has made; empty: any.
+func (n Node) StepDown(ctx context.Context, owner string) (HandedOver, error) {
+	return n.stepDown(ctx, owner, url.Values{})
+}
+
+// RelayStepDown is StepDown of a node that was asked by another one: it does not ask the owner if
+// that is another one.
+func (n Node) RelayStepDown(ctx context.Context, owner string) (HandedOver, error) {
+	return n.stepDown(ctx, owner, url.Values{RelayedParameter: {""}})
+}
+
+func (n Node) stepDown(ctx context.Context, owner string, query url.Values) (h HandedOver, err error) {
 	ctx, cancel := context.WithTimeout(ctx, HandOverTime)
 	defer cancel()
-	query := url.Values{}
 	if owner != "" {
 		query.Set(OwnerParameter, owner)
-	}
-	if relayed {
-		query.Set(RelayedParameter, "")
 	}
 	path := StepDownPath
 	if len(query) > 0 {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
-	"math"
 	"time"
 
 	"godwit.dev/godwit/internal/arn"
@@ -41,15 +40,6 @@ func (e *Topics) DataProtection(ctx context.Context, t arn.ARN) (text string, er
 		return nil
 	})
 	return text, err
-}
-
-// MaxMessageSize bounds a message that is published to a topic, and all those of a batch
-// together, in bytes. A topic that is not there has no bound: Publish reports it.
-func (e *Topics) MaxMessageSize(t arn.ARN) int {
-	if of, ok := e.ShardOf(t).lookupTopic(t); ok {
-		return of.maxSize
-	}
-	return math.MaxInt
 }
 
 // Protect applies the topic's data protection policy to a publication: it removes what the

@@ -1,6 +1,7 @@
 package topics
 
 import (
+	"math"
 	"sync"
 
 	"godwit.dev/godwit/internal/arn"
@@ -59,4 +60,13 @@ func (sh *Shard) lookupTopic(t arn.ARN) (of cachedTopic, ok bool) {
 		k.by[t.Own()] = of
 	}
 	return of, true
+}
+
+// MaxMessageSize bounds a message that is published to a topic, and all those of a batch
+// together, in bytes. A topic that is not there has no bound: Publish reports it.
+func (e *Topics) MaxMessageSize(t arn.ARN) int {
+	if of, ok := e.ShardOf(t).lookupTopic(t); ok {
+		return of.maxSize
+	}
+	return math.MaxInt
 }

@@ -83,7 +83,7 @@ func (l *Logs) load() (err error) {
 			return err
 		}
 		if used { // a repair has lost it
-			l.ceiling = uint64(max(l.shard.LatestTime(), l.kernel.Clock.Now().UnixMilli())) * takenPerMillisecond
+			l.ceiling = kernel.Unreached(max(l.shard.LatestTime(), l.kernel.Clock.Now().UnixMilli()))
 		}
 	}
 	l.sequence = l.ceiling
@@ -149,10 +149,6 @@ func (l *Logs) apply(b *mutation.Batch) { l.shard.Batch.Append(b) }
 
 // reserveMany is how many ids and sequences are reserved in one write.
 const reserveMany = 1 << 20
-
-// takenPerMillisecond is more than the ids and sequences that are used in a millisecond, so that by
-// the time one is known that none has reached.
-const takenPerMillisecond = 1 << 18
 
 // take assigns n numbers that were never used before, and returns the first.
 func (l *Logs) take(n int) (first uint64) {

@@ -10,6 +10,7 @@ import (
 	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/queue/dedup"
 	"godwit.dev/godwit/internal/queue/layout"
+	"godwit.dev/godwit/internal/shard/kernel"
 	"godwit.dev/godwit/internal/shard/queues"
 	"godwit.dev/godwit/internal/shard/queues/deduplog"
 	"godwit.dev/godwit/internal/store"
@@ -50,15 +51,12 @@ func firstSequence(t arn.ARN, inc layout.Incarnation) uint64 {
 	return lowestFirst + binary.BigEndian.Uint64(sum[:])%firsts
 }
 
-// lostPerMillisecond is more than what a topic takes in a millisecond. It leaves sequences below
-// 1<<63 for a century.
-const lostPerMillisecond = 1 << 18
-
 // RenewSequence gives a FIFO topic that has lost its next sequence one that is beyond all that it
 // can have given up to now, in epoch milliseconds. Else it would give them again, and what a
-// subscription's replay has passed would not be delivered to it.
+// subscription's replay has passed would not be delivered to it. The sequences stay below 1<<63 for
+// a century.
 func RenewSequence(b *mutation.Batch, shard uint16, t arn.ARN, inc layout.Incarnation, now int64) {
-	next := firstSequence(t, inc) + uint64(max(now, 0))*lostPerMillisecond
+	next := firstSequence(t, inc) + kernel.Unreached(now)
 	b.Set(sequenceKey(shard, inc), binary.BigEndian.AppendUint64(nil, next))
 }
 

@@ -46,19 +46,19 @@ func (s *Service) publishBatch(ctx context.Context, call *api.Call, in *PublishB
 	// expensive work comes after these checks.
 	read := make([]shard.Publication, len(in.PublishBatchRequestEntries))
 	faults := make([]error, len(read))
-	size, most := 0, s.engine.MaxMessageSize(t)
+	size, maxSize := 0, s.engine.MaxMessageSize(t)
 	for i := range in.PublishBatchRequestEntries {
 		e := &in.PublishBatchRequestEntries[i]
 		size += e.size()
-		read[i], faults[i] = s.publication(call, t, &PublishInput{
+		read[i], faults[i] = s.publication(call, recipient{arn: t, maxSize: maxSize}, &PublishInput{
 			Message: e.Message, Subject: e.Subject, MessageStructure: e.MessageStructure, MessageAttributes: e.MessageAttributes,
 			MessageDeduplicationId: e.MessageDeduplicationId, MessageGroupId: e.MessageGroupId,
-		}, "", most)
+		})
 		if _, whole := faults[i].(wholeCall); whole { //nolint:errorlint // made by publication, which wraps it in nothing
 			return nil, faults[i]
 		}
 	}
-	if size > most {
+	if size > maxSize {
 		return nil, fault.New(fault.BatchRequestTooLong, "")
 	}
 	accepted := make([]shard.Publication, 0, len(read))

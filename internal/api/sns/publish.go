@@ -51,7 +51,7 @@ func (s *Service) publish(ctx context.Context, call *api.Call, in *PublishInput)
 	if err != nil {
 		return nil, err
 	}
-	p, err := s.publication(call, target, in, "", s.engine.MaxMessageSize(target))
+	p, err := s.publication(call, recipient{arn: target, maxSize: s.engine.MaxMessageSize(target)}, in)
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +87,7 @@ func (s *Service) publishToEndpoint(ctx context.Context, call *api.Call, member,
 	if err := s.engine.MayPublish(ctx, endpoint); err != nil {
 		return nil, err
 	}
-	p, err := s.publication(call, endpoint, in, of, maxMessage)
+	p, err := s.publication(call, recipient{arn: endpoint, platform: of, maxSize: maxMessage}, in)
 	if err != nil {
 		return nil, err
 	}
@@ -140,11 +140,16 @@ func (s *Service) publishTopic(ctx context.Context, call *api.Call, member, valu
 	return t, err
 }
 
+// recipient is what a message is published to.
+type recipient struct {
+	arn      arn.ARN // of a topic or an endpoint; zero: a phone number
+	platform string  // of an endpoint
+	maxSize  int     // of the message and its attributes, in bytes
+}
+
 // publication validates a message. Errors are InvalidParameter, and for attributes
-// ParameterValueInvalid; those that fail a whole batch are a wholeCall. platform is that of
-// the endpoint that is the only target; empty: the target is a topic. most bounds the message and its attributes, in
-// bytes.
-func (s *Service) publication(call *api.Call, t arn.ARN, in *PublishInput, platform string, most int) (shard.Publication, error) {
+// ParameterValueInvalid; those that fail a whole batch are a wholeCall.
+func (s *Service) publication(call *api.Call, to recipient, in *PublishInput) (shard.Publication, error) {
 	var none shard.Publication
 	p := shard.Publication{Sender: call.Account, Caller: call.Caller, Trace: call.TraceHeader()}
 	if in.Message == nil || *in.Message == "" {
@@ -165,18 +170,18 @@ func (s *Service) publication(call *api.Call, t arn.ARN, in *PublishInput, platf
 		return none, wholeCall{err}
 	}
 	sized := message.Message{Body: p.Body, Attributes: p.Attributes}
-	if sized.Size() > most {
+	if sized.Size() > to.maxSize {
 		return none, invalid("Message too long")
 	}
 	if in.MessageStructure != nil && *in.MessageStructure != "" {
 		if *in.MessageStructure != "json" {
 			return none, wholeCall{invalid("MessageStructure")}
 		}
-		if p.Body, p.Bodies, err = structured(p.Body, platform); err != nil {
+		if p.Body, p.Bodies, err = structured(p.Body, to.platform); err != nil {
 			return none, wholeCall{err}
 		}
 	}
-	if err := grouping(&p, t, in); err != nil {
+	if err := grouping(&p, to.arn, in); err != nil {
 		return none, err
 	}
 	p.ID = s.newID()

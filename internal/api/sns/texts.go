@@ -65,7 +65,7 @@ func (s *Service) publishText(ctx context.Context, call *api.Call, in *PublishIn
 	}
 	plain := *in
 	plain.MessageGroupId, plain.MessageDeduplicationId = nil, nil // text messages have no groups
-	p, err := s.publication(call, arn.ARN{}, &plain, "", maxMessage)
+	p, err := s.publication(call, recipient{maxSize: maxMessage}, &plain)
 	if err != nil {
 		return nil, err
 	}

@@ -35,7 +35,8 @@ type Kind struct {
 	Backlog bool
 }
 
-// MaxMessageBytes is the largest MaximumMessageSize, in bytes.
+// MaxMessageBytes is the largest MaximumMessageSize, and the most that the messages of one batch
+// may have together, in bytes.
 const MaxMessageBytes = 1 << 20
 
 // Config is how a queue behaves: the typed form of its attributes.

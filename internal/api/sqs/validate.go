@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 
 	"godwit.dev/godwit/internal/fault"
-	"godwit.dev/godwit/internal/queue/attribute"
+	"godwit.dev/godwit/internal/queue"
 	"godwit.dev/godwit/internal/queue/message"
 )
 
@@ -80,9 +80,9 @@ func checkLength(entries []SendMessageBatchRequestEntry) error {
 			}
 		}
 	}
-	if total > attribute.MaxMessageBytes {
+	if total > queue.MaxMessageBytes {
 		return fault.Newf(fault.BatchRequestTooLong, "Batch requests cannot be longer than %d bytes. You have sent %d bytes.",
-			attribute.MaxMessageBytes, total)
+			queue.MaxMessageBytes, total)
 	}
 	return nil
 }

@@ -47,10 +47,6 @@ const (
 // All asks for every attribute, in place of a name.
 const All = "All"
 
-// MaxMessageBytes is the largest MaximumMessageSize, and the most that the
-// messages of one batch may have together, in bytes.
-const MaxMessageBytes = queue.MaxMessageBytes
-
 const (
 	trueText       = "true"
 	falseText      = "false"
@@ -86,7 +82,7 @@ const (
 
 var table = map[string]rule{
 	DelaySeconds:                  {min: 0, max: 900, def: "0"},
-	MaximumMessageSize:            {min: 1024, max: MaxMessageBytes, def: "1048576"},
+	MaximumMessageSize:            {min: 1024, max: queue.MaxMessageBytes, def: "1048576"},
 	MessageRetentionPeriod:        {min: 60, max: 1209600, def: "345600"},
 	ReceiveMessageWaitTimeSeconds: {min: 0, max: 20, def: "0"},
 	VisibilityTimeout:             {min: 0, max: 43200, def: "30"},

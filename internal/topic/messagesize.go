@@ -12,10 +12,7 @@ import (
 // MaxMessageSize bounds a message and its attributes, and all those of a batch together, in
 // bytes: 1,024 to 1,048,576.
 func (t *Topic) MaxMessageSize() int {
-	size, err := strconv.Atoi(t.Attribute(settings.MaxSize))
-	if err != nil {
-		return settings.DefaultMessageSize
-	}
+	size, _ := strconv.Atoi(t.Attribute(settings.MaxSize)) // settings.Check has taken it, or it is the default
 	return size
 }
 
@@ -24,8 +21,8 @@ func (t *Topic) large() bool { return t.MaxMessageSize() > settings.DefaultMessa
 
 // admitSize checks that the topic's subscriptions, pending ones too, allow a MaximumMessageSize.
 func (t *Topic) admitSize(value string) error {
-	if size, err := strconv.Atoi(value); err != nil || size <= settings.DefaultMessageSize {
-		return nil //nolint:nilerr // settings.Check has refused what is no number
+	if size, _ := strconv.Atoi(value); size <= settings.DefaultMessageSize { // settings.Check has taken it
+		return nil
 	}
 	if len(t.subscriptions.Items) > settings.MaxLargeSubscriptions {
 		return ErrLargeSubscriptions.With(settings.DefaultMessageSize, settings.MaxLargeSubscriptions)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"html"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -90,153 +91,82 @@ func entries(kind string, all ...string) (list []any, parameters []string) {
 	return list, parameters
 }
 
-// Every refusal looks as AWS's in both protocols, and leaves everything as it
-// was.
-func TestErrors(t *testing.T) {
-	endpoint := start(t)
-	c := client(endpoint)
-	url := createQueue(t, c, "q", "VisibilityTimeout", "45")
-	none := endpoint + "/000000000000/none"
-	send(t, c, url, "a message")
-	dead := createQueue(t, c, "dead")
-	source := createQueue(t, c, "source", "RedrivePolicy", redriveTo("dead"))
-	noTask := base64.StdEncoding.EncodeToString([]byte(`{"taskId":"00000000-0000-4000-8000-000000000000","sourceArn":"` + queueARN("dead") + `"}`))
-	before := attributesOf(t, c, url)
+// sqsRefusal is a request that is refused.
+type sqsRefusal struct {
+	operation string
+	json      members
+	query     []string // nil: the JSON's members, which are then all scalars
+	want      failure
+}
 
-	const (
-		badName = "Can only include alphanumeric characters, hyphens, or underscores. 1 to 80 in length"
-		badID   = "A batch entry id can only contain alphanumeric characters, hyphens and underscores. It can be at most 80 letters long."
-		badText = "Invalid characters found. Valid unicode characters are #x9 | #xA | #xD | #x20 to #xD7FF | #xE000 to #xFFFD | #x10000 to #x10FFFF"
-		badKind = "The request include parameter that is not valid for this queue type."
-		tooLong = "One or more parameters are invalid. Reason: Message must be shorter than 1048576 bytes."
-	)
-	type members = map[string]any
-	type test struct {
-		operation string
-		json      members
-		query     []string // nil: the JSON's members, which are then all scalars
-		want      failure
+const (
+	badName = "Can only include alphanumeric characters, hyphens, or underscores. 1 to 80 in length"
+	badID   = "A batch entry id can only contain alphanumeric characters, hyphens and underscores. It can be at most 80 letters long."
+)
+
+func refusedBatch(operation, url string, want failure, all ...string) sqsRefusal {
+	list, parameters := entries(operation, all...)
+	return sqsRefusal{operation, members{"QueueUrl": url, "Entries": list}, append(parameters, "QueueUrl", url), want}
+}
+
+// refusedAttributes sets an attribute of a queue that is given by its target, a URL or a name.
+func refusedAttributes(operation, target, value, name, to string, want failure) sqsRefusal {
+	return sqsRefusal{
+		operation,
+		members{target: value, "Attributes": members{name: to}},
+		[]string{target, value, "Attribute.1.Name", name, "Attribute.1.Value", to},
+		want,
 	}
-	ofBatch := func(kind, url string, want failure, all ...string) test {
-		list, parameters := entries(kind, all...)
-		return test{kind, members{"QueueUrl": url, "Entries": list}, append(parameters, "QueueUrl", url), want}
+}
+
+// refusedAttribute sends a message with an attribute.
+func refusedAttribute(url, name, kind, value string, want failure) sqsRefusal {
+	return sqsRefusal{
+		"SendMessage",
+		members{"QueueUrl": url, "MessageBody": "b", "MessageAttributes": members{name: members{"DataType": kind, "StringValue": value}}},
+		[]string{"QueueUrl", url, "MessageBody", "b", "MessageAttribute.1.Name", name, "MessageAttribute.1.Value.DataType", kind, "MessageAttribute.1.Value.StringValue", value},
+		want,
 	}
-	ofAttributes := func(operation, target, value, name, to string, want failure) test {
-		return test{
-			operation,
-			members{target: value, "Attributes": members{name: to}},
-			[]string{target, value, "Attribute.1.Name", name, "Attribute.1.Value", to},
-			want,
-		}
+}
+
+func refusedTag(url, key, value string, want failure) sqsRefusal {
+	return sqsRefusal{"TagQueue", members{"QueueUrl": url, "Tags": members{key: value}}, []string{"QueueUrl", url, "Tag.1.Key", key, "Tag.1.Value", value}, want}
+}
+
+func refusedPermission(url, label, account string, want failure, actions ...string) sqsRefusal {
+	query := []string{"QueueUrl", url, "Label", label, "AWSAccountId.1", account}
+	list := []any{}
+	for i, a := range actions {
+		list = append(list, a)
+		query = append(query, "ActionName."+strconv.Itoa(i+1), a)
 	}
-	ofAttribute := func(name, kind, value string, want failure) test {
-		return test{
-			"SendMessage",
-			members{"QueueUrl": url, "MessageBody": "b", "MessageAttributes": members{name: members{"DataType": kind, "StringValue": value}}},
-			[]string{"QueueUrl", url, "MessageBody", "b", "MessageAttribute.1.Name", name, "MessageAttribute.1.Value.DataType", kind, "MessageAttribute.1.Value.StringValue", value},
-			want,
-		}
-	}
+	return sqsRefusal{"AddPermission", members{"QueueUrl": url, "Label": label, "AWSAccountIds": []any{account}, "Actions": list}, query, want}
+}
+
+// queueRefusals are the refusals of requests about queues and their attributes. There is a queue at
+// url, and none at none, as in what follows.
+func queueRefusals(url, none string) []sqsRefusal {
 	redrive := func(arn string) string { return `{"deadLetterTargetArn":"` + arn + `","maxReceiveCount":3}` }
-	half := strings.Repeat("x", 1<<19)
 	manyActions := `{"Statement":[{"Action":["` + strings.Repeat(`SQS:SendMessage","`, 7) + `SQS:*"]}]}`
 	tooManyActions := failure{
 		sqsNS + "OverLimit", "OverLimit", 403,
 		"8 actions were found in a statement from the submitted policy, max allowed is 7", "",
 	}
-
-	ofTags := func(url, key, value string, want failure) test {
-		return test{"TagQueue", members{"QueueUrl": url, "Tags": members{key: value}}, []string{"QueueUrl", url, "Tag.1.Key", key, "Tag.1.Value", value}, want}
-	}
-	ofPermission := func(url, label, account string, want failure, actions ...string) test {
-		query := []string{"QueueUrl", url, "Label", label, "AWSAccountId.1", account}
-		list := []any{}
-		for i, a := range actions {
-			list = append(list, a)
-			query = append(query, "ActionName."+strconv.Itoa(i+1), a)
-		}
-		return test{"AddPermission", members{"QueueUrl": url, "Label": label, "AWSAccountIds": []any{account}, "Actions": list}, query, want}
-	}
-	notFound := func(text string) failure {
-		return failure{Type: sqsNS + "ResourceNotFoundException", Code: "ResourceNotFoundException", Status: 404, Text: text}
-	}
-	const (
-		noSource = "The resource that you specified for the SourceArn parameter doesn't exist."
-		badForm  = "You must use this format to specify the SourceArn: arn:<partition>:<service>:<region>:<account-id>:<resource-id>"
-	)
-
-	tests := []test{
-		ofBatch("ChangeMessageVisibilityBatch", none, noQueue),
-		ofBatch("ChangeMessageVisibilityBatch", url, batch("EmptyBatchRequest", "There should be at least one ChangeMessageVisibilityBatchRequestEntry in the request.")),
-		ofBatch("ChangeMessageVisibilityBatch", url, batch("TooManyEntriesInBatchRequest", "Maximum number of entries per request are 10. You have sent 11."), strings.Fields("1 2 3 4 5 6 7 8 9 10 11")...),
-		ofBatch("ChangeMessageVisibilityBatch", url, batch("BatchEntryIdsNotDistinct", "Id a repeated."), "a|ReceiptHandle=h", "a|ReceiptHandle=h"),
-		ofBatch("ChangeMessageVisibilityBatch", url, batch("InvalidBatchEntryId", badID), "a b|ReceiptHandle=h"),
-
-		{"PurgeQueue", members{}, nil, missing("QueueUrl")},
-		{"PurgeQueue", members{"QueueUrl": none}, nil, noQueue},
-		{"PurgeQueue", members{"QueueUrl": "http://q"}, nil, noQueue},
-
-		{"TagQueue", members{"QueueUrl": url}, nil, missing("Tags")},
-		ofTags(none, "k", "v", noQueue),
-		ofTags(url, strings.Repeat("k", 129), "v", invalid("Tag keys must be between 1 and 128 characters in length.")),
-		ofTags(url, "k", strings.Repeat("v", 257), invalid("Tag values must be between 0 and 256 characters in length.")),
-		ofTags(url, "k", "a\x01", invalid("Tag keys and values can only include letters, digits, whitespace and the characters _ . : / = + - @")),
-		ofTags(url, "a\x02", "v", invalid("Tag keys and values can only include letters, digits, whitespace and the characters _ . : / = + - @")),
-		ofTags(url, "aws:k", "v", invalid("Tag keys and values must not begin with aws:, which is reserved.")),
-		ofTags(url, "k", "AWS:v", invalid("Tag keys and values must not begin with aws:, which is reserved.")),
-		{"UntagQueue", members{"QueueUrl": url}, nil, missing("TagKeys")},
-		{"UntagQueue", members{"QueueUrl": none, "TagKeys": []any{"k"}}, []string{"QueueUrl", none, "TagKey.1", "k"}, noQueue},
-		{"ListQueueTags", members{}, nil, missing("QueueUrl")},
-		{"ListQueueTags", members{"QueueUrl": none}, nil, noQueue},
-
-		{"AddPermission", members{"QueueUrl": url}, nil, missing("Label")},
-		ofPermission(none, "l", "111111111111", noQueue, "SendMessage"),
-		ofPermission(url, "a b", "111111111111", invalid("Value a b for parameter Label is invalid. Reason: Can only include alphanumeric characters, hyphens, or underscores. 1 to 80 in length."), "SendMessage"),
-		ofPermission(url, "l", "1", invalid("Value [1] for parameter PrincipalId is invalid. Reason: Unable to verify."), "SendMessage"),
-		ofPermission(url, "l", "111111111111", failure{sqsNS + "OverLimit", "OverLimit", 403, "8 Actions were found, maximum allowed is 7.", ""},
-			"*", "ChangeMessageVisibility", "DeleteMessage", "GetQueueAttributes", "GetQueueUrl", "PurgeQueue", "ReceiveMessage", "SendMessage"),
-		ofPermission(url, "l", "111111111111", invalid("Value SQS:DeleteQueue for parameter ActionName is invalid. Reason: Only the queue owner is allowed to invoke this action."), "SendMessage", "DeleteQueue"),
-		ofPermission(url, "l", "111111111111", invalid("Value SQS:Dance for parameter ActionName is invalid. Reason: Please refer to the appropriate WSDL for a list of valid actions."), "Dance"),
-		{"RemovePermission", members{"QueueUrl": none, "Label": "l"}, nil, noQueue},
-		{"RemovePermission", members{"QueueUrl": url, "Label": "l"}, nil, invalid("Value l for parameter Label is invalid. Reason: can't find label.")},
-
-		{"ListDeadLetterSourceQueues", members{}, nil, missing("QueueUrl")},
-		{"ListDeadLetterSourceQueues", members{"QueueUrl": none}, nil, noQueue},
-		{"ListDeadLetterSourceQueues", members{"QueueUrl": url, "MaxResults": 1001}, nil, invalid("Value 1001 for parameter MaxResults is invalid. Reason: Must be between 1 and 1000, if provided.")},
-		{"ListDeadLetterSourceQueues", members{"QueueUrl": url, "NextToken": "bm9uc2Vuc2Ugbm9uc2Vuc2U="}, nil, invalid("Invalid or expired next token.")},
-
-		{"StartMessageMoveTask", members{}, nil, missing("SourceArn")},
-		{"StartMessageMoveTask", members{"SourceArn": "q"}, nil, invalid(badForm)},
-		{"StartMessageMoveTask", members{"SourceArn": topicARN("q")}, nil, invalid(badForm)},
-		{"StartMessageMoveTask", members{"SourceArn": queueARN("none")}, nil, notFound(noSource)},
-		{"StartMessageMoveTask", members{"SourceArn": "arn:aws:sqs:eu-west-1:000000000000:q"}, nil, notFound(noSource)},
-		{"StartMessageMoveTask", members{"SourceArn": queueARN("q")}, nil, invalid("Source queue must be configured as a Dead Letter Queue.")},
-		{"StartMessageMoveTask", members{"SourceArn": queueARN("dead"), "DestinationArn": queueARN("none")}, nil, notFound("The resource that you specified for the DestinationArn parameter doesn't exist.")},
-		{"StartMessageMoveTask", members{"SourceArn": queueARN("dead"), "DestinationArn": queueARN("dead")}, nil, invalid("Source queue arn and destination queue arn cannot be the same.")},
-		{"StartMessageMoveTask", members{"SourceArn": queueARN("dead"), "MaxNumberOfMessagesPerSecond": 0}, nil, invalid("Value 0 for parameter MaxNumberOfMessagesPerSecond is invalid. Reason: Must be between 1 and 500.")},
-		{"StartMessageMoveTask", members{"SourceArn": queueARN("dead"), "MaxNumberOfMessagesPerSecond": 501}, nil, invalid("Value 501 for parameter MaxNumberOfMessagesPerSecond is invalid. Reason: Must be between 1 and 500.")},
-		{"ListMessageMoveTasks", members{}, nil, missing("SourceArn")},
-		{"ListMessageMoveTasks", members{"SourceArn": queueARN("none")}, nil, notFound(noSource)},
-		{"ListMessageMoveTasks", members{"SourceArn": queueARN("dead"), "MaxResults": 11}, nil, invalid("Value 11 for parameter MaxResults is invalid. Reason: Must be between 1 and 10, if provided.")},
-		{"CancelMessageMoveTask", members{}, nil, missing("TaskHandle")},
-		{"CancelMessageMoveTask", members{"TaskHandle": "h"}, nil, invalid("Value for parameter TaskHandle is invalid.")},
-		{"CancelMessageMoveTask", members{"TaskHandle": "e30="}, nil, invalid("Value for parameter TaskHandle is invalid.")},
-		{"CancelMessageMoveTask", members{"TaskHandle": noTask}, nil, notFound("Task does not exist.")},
-
+	return []sqsRefusal{
 		{"CreateQueue", members{}, nil, invalid("Value for parameter QueueName is invalid. Reason: Must specify a queue name.")},
 		{"CreateQueue", members{"QueueName": "a b"}, nil, invalid(badName)},
 		{"CreateQueue", members{"QueueName": strings.Repeat("q", 81)}, nil, invalid(badName)},
 		{"CreateQueue", members{"QueueName": "new.fifo"}, nil, invalid(badName)},
-		ofAttributes("CreateQueue", "QueueName", "q", "VisibilityTimeout", "46", failure{
+		refusedAttributes("CreateQueue", "QueueName", "q", "VisibilityTimeout", "46", failure{
 			sqsNS + "QueueNameExists", "QueueAlreadyExists", 400,
 			"A queue already exists with the same name and a different value for attribute VisibilityTimeout", "",
 		}),
-		ofAttributes("CreateQueue", "QueueName", "new", "VisibilityTimeout", "43201", attributeValue("VisibilityTimeout")),
-		ofAttributes("CreateQueue", "QueueName", "new", "Colour", "red", attributeName("Unknown Attribute Colour.")),
-		ofAttributes("CreateQueue", "QueueName", "new", "QueueArn", "x", attributeName("Unknown Attribute QueueArn.")),
-		ofAttributes("CreateQueue", "QueueName", "new", "FifoQueue", "false", attributeName("Unknown Attribute FifoQueue.")),
-		ofAttributes("CreateQueue", "QueueName", "new", "DeduplicationScope", "queue", attributeName("You can specify the DeduplicationScope only when FifoQueue is set to true.")),
-		ofAttributes("CreateQueue", "QueueName", "new", "RedrivePolicy", redrive("arn:aws:sqs:us-east-1:000000000000:none"),
+		refusedAttributes("CreateQueue", "QueueName", "new", "VisibilityTimeout", "43201", attributeValue("VisibilityTimeout")),
+		refusedAttributes("CreateQueue", "QueueName", "new", "Colour", "red", attributeName("Unknown Attribute Colour.")),
+		refusedAttributes("CreateQueue", "QueueName", "new", "QueueArn", "x", attributeName("Unknown Attribute QueueArn.")),
+		refusedAttributes("CreateQueue", "QueueName", "new", "FifoQueue", "false", attributeName("Unknown Attribute FifoQueue.")),
+		refusedAttributes("CreateQueue", "QueueName", "new", "DeduplicationScope", "queue", attributeName("You can specify the DeduplicationScope only when FifoQueue is set to true.")),
+		refusedAttributes("CreateQueue", "QueueName", "new", "RedrivePolicy", redrive("arn:aws:sqs:us-east-1:000000000000:none"),
 			invalid("Value "+redrive("arn:aws:sqs:us-east-1:000000000000:none")+" for parameter RedrivePolicy is invalid. Reason: Dead letter target does not exist.")),
 
 		{"GetQueueUrl", members{}, nil, missing("QueueName")},
@@ -249,19 +179,28 @@ func TestErrors(t *testing.T) {
 		{"DeleteQueue", members{"QueueUrl": none}, nil, noQueue},
 		{"DeleteQueue", members{"QueueUrl": "http://q"}, nil, noQueue},
 
+		{"PurgeQueue", members{}, nil, missing("QueueUrl")},
+		{"PurgeQueue", members{"QueueUrl": none}, nil, noQueue},
+		{"PurgeQueue", members{"QueueUrl": "http://q"}, nil, noQueue},
+
+		{"ListDeadLetterSourceQueues", members{}, nil, missing("QueueUrl")},
+		{"ListDeadLetterSourceQueues", members{"QueueUrl": none}, nil, noQueue},
+		{"ListDeadLetterSourceQueues", members{"QueueUrl": url, "MaxResults": 1001}, nil, invalid("Value 1001 for parameter MaxResults is invalid. Reason: Must be between 1 and 1000, if provided.")},
+		{"ListDeadLetterSourceQueues", members{"QueueUrl": url, "NextToken": "bm9uc2Vuc2Ugbm9uc2Vuc2U="}, nil, invalid("Invalid or expired next token.")},
+
 		{"GetQueueAttributes", members{"QueueUrl": none}, nil, noQueue},
 		{"GetQueueAttributes", members{"QueueUrl": url, "AttributeNames": []any{"All", "Colour"}}, []string{"QueueUrl", url, "AttributeName.1", "All", "AttributeName.2", "Colour"}, attributeName("Unknown Attribute Colour.")},
 		{"SetQueueAttributes", members{"QueueUrl": url}, nil, missing("Attribute.Name")},
-		ofAttributes("SetQueueAttributes", "QueueUrl", none, "DelaySeconds", "x", noQueue),
-		ofAttributes("SetQueueAttributes", "QueueUrl", url, "DelaySeconds", "901", attributeValue("DelaySeconds")),
-		ofAttributes("SetQueueAttributes", "QueueUrl", url, "DelaySeconds", "", attributeValue("DelaySeconds")),
-		ofAttributes("SetQueueAttributes", "QueueUrl", url, "FifoQueue", "true", attributeName("Unknown Attribute FifoQueue.")),
-		ofAttributes("SetQueueAttributes", "QueueUrl", url, "ApproximateNumberOfMessages", "0", attributeName("Unknown Attribute ApproximateNumberOfMessages.")),
-		ofAttributes("SetQueueAttributes", "QueueUrl", url, "Policy", manyActions, tooManyActions),
-		ofAttributes("CreateQueue", "QueueName", "new", "Policy", manyActions, tooManyActions),
-		ofAttributes("SetQueueAttributes", "QueueUrl", url, "Policy", `{"Id":"`+strings.Repeat("x", 8192)+`"}`,
+		refusedAttributes("SetQueueAttributes", "QueueUrl", none, "DelaySeconds", "x", noQueue),
+		refusedAttributes("SetQueueAttributes", "QueueUrl", url, "DelaySeconds", "901", attributeValue("DelaySeconds")),
+		refusedAttributes("SetQueueAttributes", "QueueUrl", url, "DelaySeconds", "", attributeValue("DelaySeconds")),
+		refusedAttributes("SetQueueAttributes", "QueueUrl", url, "FifoQueue", "true", attributeName("Unknown Attribute FifoQueue.")),
+		refusedAttributes("SetQueueAttributes", "QueueUrl", url, "ApproximateNumberOfMessages", "0", attributeName("Unknown Attribute ApproximateNumberOfMessages.")),
+		refusedAttributes("SetQueueAttributes", "QueueUrl", url, "Policy", manyActions, tooManyActions),
+		refusedAttributes("CreateQueue", "QueueName", "new", "Policy", manyActions, tooManyActions),
+		refusedAttributes("SetQueueAttributes", "QueueUrl", url, "Policy", `{"Id":"`+strings.Repeat("x", 8192)+`"}`,
 			failure{sqsNS + "OverLimit", "OverLimit", 403, "Submitted policy is over max allowed size.", ""}),
-		ofAttributes("SetQueueAttributes", "QueueUrl", url, "RedrivePolicy", "[]",
+		refusedAttributes("SetQueueAttributes", "QueueUrl", url, "RedrivePolicy", "[]",
 			invalid("Value [] for parameter RedrivePolicy is invalid. Reason: Redrive policy is not a valid JSON map.")),
 		{
 			"SetQueueAttributes",
@@ -275,7 +214,83 @@ func TestErrors(t *testing.T) {
 			[]string{"QueueUrl", url, "Attribute.1.Name", "KmsMasterKeyId", "Attribute.1.Value", "k", "Attribute.2.Name", "SqsManagedSseEnabled", "Attribute.2.Value", "true"},
 			attributeName("You can use one type of server-side encryption (SSE) at one time. You can either enable KMS SSE or SQS SSE."),
 		},
+	}
+}
 
+// tagRefusals are the refusals of requests about tags.
+func tagRefusals(url, none string) []sqsRefusal {
+	return []sqsRefusal{
+		{"TagQueue", members{"QueueUrl": url}, nil, missing("Tags")},
+		refusedTag(none, "k", "v", noQueue),
+		refusedTag(url, strings.Repeat("k", 129), "v", invalid("Tag keys must be between 1 and 128 characters in length.")),
+		refusedTag(url, "k", strings.Repeat("v", 257), invalid("Tag values must be between 0 and 256 characters in length.")),
+		refusedTag(url, "k", "a\x01", invalid("Tag keys and values can only include letters, digits, whitespace and the characters _ . : / = + - @")),
+		refusedTag(url, "a\x02", "v", invalid("Tag keys and values can only include letters, digits, whitespace and the characters _ . : / = + - @")),
+		refusedTag(url, "aws:k", "v", invalid("Tag keys and values must not begin with aws:, which is reserved.")),
+		refusedTag(url, "k", "AWS:v", invalid("Tag keys and values must not begin with aws:, which is reserved.")),
+		{"UntagQueue", members{"QueueUrl": url}, nil, missing("TagKeys")},
+		{"UntagQueue", members{"QueueUrl": none, "TagKeys": []any{"k"}}, []string{"QueueUrl", none, "TagKey.1", "k"}, noQueue},
+		{"ListQueueTags", members{}, nil, missing("QueueUrl")},
+		{"ListQueueTags", members{"QueueUrl": none}, nil, noQueue},
+	}
+}
+
+// permissionRefusals are the refusals of requests about permissions.
+func permissionRefusals(url, none string) []sqsRefusal {
+	return []sqsRefusal{
+		{"AddPermission", members{"QueueUrl": url}, nil, missing("Label")},
+		refusedPermission(none, "l", "111111111111", noQueue, "SendMessage"),
+		refusedPermission(url, "a b", "111111111111", invalid("Value a b for parameter Label is invalid. Reason: Can only include alphanumeric characters, hyphens, or underscores. 1 to 80 in length."), "SendMessage"),
+		refusedPermission(url, "l", "1", invalid("Value [1] for parameter PrincipalId is invalid. Reason: Unable to verify."), "SendMessage"),
+		refusedPermission(url, "l", "111111111111", failure{sqsNS + "OverLimit", "OverLimit", 403, "8 Actions were found, maximum allowed is 7.", ""},
+			"*", "ChangeMessageVisibility", "DeleteMessage", "GetQueueAttributes", "GetQueueUrl", "PurgeQueue", "ReceiveMessage", "SendMessage"),
+		refusedPermission(url, "l", "111111111111", invalid("Value SQS:DeleteQueue for parameter ActionName is invalid. Reason: Only the queue owner is allowed to invoke this action."), "SendMessage", "DeleteQueue"),
+		refusedPermission(url, "l", "111111111111", invalid("Value SQS:Dance for parameter ActionName is invalid. Reason: Please refer to the appropriate WSDL for a list of valid actions."), "Dance"),
+		{"RemovePermission", members{"QueueUrl": none, "Label": "l"}, nil, noQueue},
+		{"RemovePermission", members{"QueueUrl": url, "Label": "l"}, nil, invalid("Value l for parameter Label is invalid. Reason: can't find label.")},
+	}
+}
+
+// moveTaskRefusals are the refusals of requests about message move tasks.
+func moveTaskRefusals() []sqsRefusal {
+	const (
+		noSource = "The resource that you specified for the SourceArn parameter doesn't exist."
+		badForm  = "You must use this format to specify the SourceArn: arn:<partition>:<service>:<region>:<account-id>:<resource-id>"
+	)
+	noResource := func(text string) failure {
+		return failure{Type: sqsNS + "ResourceNotFoundException", Code: "ResourceNotFoundException", Status: 404, Text: text}
+	}
+	noTask := base64.StdEncoding.EncodeToString([]byte(`{"taskId":"00000000-0000-4000-8000-000000000000","sourceArn":"` + queueARN("dead") + `"}`))
+	return []sqsRefusal{
+		{"StartMessageMoveTask", members{}, nil, missing("SourceArn")},
+		{"StartMessageMoveTask", members{"SourceArn": "q"}, nil, invalid(badForm)},
+		{"StartMessageMoveTask", members{"SourceArn": topicARN("q")}, nil, invalid(badForm)},
+		{"StartMessageMoveTask", members{"SourceArn": queueARN("none")}, nil, noResource(noSource)},
+		{"StartMessageMoveTask", members{"SourceArn": "arn:aws:sqs:eu-west-1:000000000000:q"}, nil, noResource(noSource)},
+		{"StartMessageMoveTask", members{"SourceArn": queueARN("q")}, nil, invalid("Source queue must be configured as a Dead Letter Queue.")},
+		{"StartMessageMoveTask", members{"SourceArn": queueARN("dead"), "DestinationArn": queueARN("none")}, nil, noResource("The resource that you specified for the DestinationArn parameter doesn't exist.")},
+		{"StartMessageMoveTask", members{"SourceArn": queueARN("dead"), "DestinationArn": queueARN("dead")}, nil, invalid("Source queue arn and destination queue arn cannot be the same.")},
+		{"StartMessageMoveTask", members{"SourceArn": queueARN("dead"), "MaxNumberOfMessagesPerSecond": 0}, nil, invalid("Value 0 for parameter MaxNumberOfMessagesPerSecond is invalid. Reason: Must be between 1 and 500.")},
+		{"StartMessageMoveTask", members{"SourceArn": queueARN("dead"), "MaxNumberOfMessagesPerSecond": 501}, nil, invalid("Value 501 for parameter MaxNumberOfMessagesPerSecond is invalid. Reason: Must be between 1 and 500.")},
+		{"ListMessageMoveTasks", members{}, nil, missing("SourceArn")},
+		{"ListMessageMoveTasks", members{"SourceArn": queueARN("none")}, nil, noResource(noSource)},
+		{"ListMessageMoveTasks", members{"SourceArn": queueARN("dead"), "MaxResults": 11}, nil, invalid("Value 11 for parameter MaxResults is invalid. Reason: Must be between 1 and 10, if provided.")},
+		{"CancelMessageMoveTask", members{}, nil, missing("TaskHandle")},
+		{"CancelMessageMoveTask", members{"TaskHandle": "h"}, nil, invalid("Value for parameter TaskHandle is invalid.")},
+		{"CancelMessageMoveTask", members{"TaskHandle": "e30="}, nil, invalid("Value for parameter TaskHandle is invalid.")},
+		{"CancelMessageMoveTask", members{"TaskHandle": noTask}, nil, noResource("Task does not exist.")},
+	}
+}
+
+// sendRefusals are the refusals of requests that send.
+func sendRefusals(url, none string) []sqsRefusal {
+	const (
+		badText = "Invalid characters found. Valid unicode characters are #x9 | #xA | #xD | #x20 to #xD7FF | #xE000 to #xFFFD | #x10000 to #x10FFFF"
+		badKind = "The request include parameter that is not valid for this queue type."
+		tooLong = "One or more parameters are invalid. Reason: Message must be shorter than 1048576 bytes."
+	)
+	half := strings.Repeat("x", 1<<19)
+	return []sqsRefusal{
 		{"SendMessage", members{"MessageBody": "b"}, nil, missing("QueueUrl")},
 		{"SendMessage", members{"QueueUrl": url}, nil, missing("MessageBody")},
 		{"SendMessage", members{"QueueUrl": url, "MessageBody": ""}, nil, missing("MessageBody")},
@@ -285,11 +300,11 @@ func TestErrors(t *testing.T) {
 		{"SendMessage", members{"QueueUrl": url, "MessageBody": "b", "DelaySeconds": -1}, nil, invalid("Value -1 for parameter DelaySeconds is invalid. Reason: DelaySeconds must be >= 0 and <= 900.")},
 		{"SendMessage", members{"QueueUrl": url, "MessageBody": half + half + "x"}, nil, invalid(tooLong)},
 		{"SendMessage", members{"QueueUrl": url, "MessageBody": "b", "MessageDeduplicationId": "d"}, nil, invalid("Value d for parameter MessageDeduplicationId is invalid. Reason: " + badKind)},
-		ofAttribute("a", "Text", "x", invalid("The type of message (user) attribute 'a' is invalid. You must use only the following supported type prefixes: Binary, Number, String.")),
-		ofAttribute("AWS.a", "String", "x", invalid("You can't use message attribute names beginning with 'AWS.' or 'Amazon.'. These strings are reserved for internal use.")),
-		ofAttribute("a..b", "String", "x", invalid("Message (user) attribute name must not have successive '.' characters.")),
-		ofAttribute("a", "Number", "x", invalid("Can't cast the value of message (user) attribute 'a' to a number.")),
-		ofAttribute("a", "String", "", invalid("Message (user) attribute 'a' must contain a non-empty value of type 'String'.")),
+		refusedAttribute(url, "a", "Text", "x", invalid("The type of message (user) attribute 'a' is invalid. You must use only the following supported type prefixes: Binary, Number, String.")),
+		refusedAttribute(url, "AWS.a", "String", "x", invalid("You can't use message attribute names beginning with 'AWS.' or 'Amazon.'. These strings are reserved for internal use.")),
+		refusedAttribute(url, "a..b", "String", "x", invalid("Message (user) attribute name must not have successive '.' characters.")),
+		refusedAttribute(url, "a", "Number", "x", invalid("Can't cast the value of message (user) attribute 'a' to a number.")),
+		refusedAttribute(url, "a", "String", "", invalid("Message (user) attribute 'a' must contain a non-empty value of type 'String'.")),
 
 		{
 			"SendMessage",
@@ -298,13 +313,18 @@ func TestErrors(t *testing.T) {
 			batch("UnsupportedOperation", "Message attribute list values in SendMessage operation are not supported."),
 		},
 
-		ofBatch("SendMessageBatch", none, noQueue),
-		ofBatch("SendMessageBatch", url, batch("EmptyBatchRequest", "There should be at least one SendMessageBatchRequestEntry in the request.")),
-		ofBatch("SendMessageBatch", url, batch("TooManyEntriesInBatchRequest", "Maximum number of entries per request are 10. You have sent 11."), strings.Fields("1 2 3 4 5 6 7 8 9 10 11")...),
-		ofBatch("SendMessageBatch", url, batch("BatchEntryIdsNotDistinct", "Id id_2 repeated."), "id_1|MessageBody=b", "id_2|MessageBody=b", "id_2|MessageBody=b", "id_1|MessageBody=b"),
-		ofBatch("SendMessageBatch", url, batch("InvalidBatchEntryId", badID), "a|MessageBody=b", "b c|MessageBody=b"),
-		ofBatch("SendMessageBatch", url, batch("BatchRequestTooLong", "Batch requests cannot be longer than 1048576 bytes. You have sent 1048577 bytes."), "a|MessageBody="+half, "b|MessageBody="+half+"x"),
+		refusedBatch("SendMessageBatch", none, noQueue),
+		refusedBatch("SendMessageBatch", url, batch("EmptyBatchRequest", "There should be at least one SendMessageBatchRequestEntry in the request.")),
+		refusedBatch("SendMessageBatch", url, batch("TooManyEntriesInBatchRequest", "Maximum number of entries per request are 10. You have sent 11."), strings.Fields("1 2 3 4 5 6 7 8 9 10 11")...),
+		refusedBatch("SendMessageBatch", url, batch("BatchEntryIdsNotDistinct", "Id id_2 repeated."), "id_1|MessageBody=b", "id_2|MessageBody=b", "id_2|MessageBody=b", "id_1|MessageBody=b"),
+		refusedBatch("SendMessageBatch", url, batch("InvalidBatchEntryId", badID), "a|MessageBody=b", "b c|MessageBody=b"),
+		refusedBatch("SendMessageBatch", url, batch("BatchRequestTooLong", "Batch requests cannot be longer than 1048576 bytes. You have sent 1048577 bytes."), "a|MessageBody="+half, "b|MessageBody="+half+"x"),
+	}
+}
 
+// receiveRefusals are the refusals of requests that receive, and about what was received.
+func receiveRefusals(url, none string) []sqsRefusal {
+	return []sqsRefusal{
 		{"ReceiveMessage", members{}, nil, missing("QueueUrl")},
 		{"ReceiveMessage", members{"QueueUrl": none}, nil, noQueue},
 		{"ReceiveMessage", members{"QueueUrl": url, "MaxNumberOfMessages": 0}, nil, invalid("Value 0 for parameter MaxNumberOfMessages is invalid. Reason: Must be between 1 and 10, if provided.")},
@@ -317,18 +337,41 @@ func TestErrors(t *testing.T) {
 		{"DeleteMessage", members{"QueueUrl": url}, nil, missing("ReceiptHandle")},
 		{"DeleteMessage", members{"QueueUrl": none, "ReceiptHandle": "h"}, nil, noQueue},
 		{"DeleteMessage", members{"QueueUrl": url, "ReceiptHandle": "h"}, nil, badHandle},
-		ofBatch("DeleteMessageBatch", none, noQueue),
-		ofBatch("DeleteMessageBatch", url, batch("EmptyBatchRequest", "There should be at least one DeleteMessageBatchRequestEntry in the request.")),
-		ofBatch("DeleteMessageBatch", url, batch("BatchEntryIdsNotDistinct", "Id a repeated."), "a|ReceiptHandle=h", "a|ReceiptHandle=h"),
-		ofBatch("DeleteMessageBatch", url, batch("TooManyEntriesInBatchRequest", "Maximum number of entries per request are 10. You have sent 11."), strings.Fields("1 2 3 4 5 6 7 8 9 10 11")...),
-		ofBatch("DeleteMessageBatch", url, batch("InvalidBatchEntryId", badID), "a|ReceiptHandle=h", strings.Repeat("b", 81)+"|ReceiptHandle=h"),
+		refusedBatch("DeleteMessageBatch", none, noQueue),
+		refusedBatch("DeleteMessageBatch", url, batch("EmptyBatchRequest", "There should be at least one DeleteMessageBatchRequestEntry in the request.")),
+		refusedBatch("DeleteMessageBatch", url, batch("BatchEntryIdsNotDistinct", "Id a repeated."), "a|ReceiptHandle=h", "a|ReceiptHandle=h"),
+		refusedBatch("DeleteMessageBatch", url, batch("TooManyEntriesInBatchRequest", "Maximum number of entries per request are 10. You have sent 11."), strings.Fields("1 2 3 4 5 6 7 8 9 10 11")...),
+		refusedBatch("DeleteMessageBatch", url, batch("InvalidBatchEntryId", badID), "a|ReceiptHandle=h", strings.Repeat("b", 81)+"|ReceiptHandle=h"),
 
 		{"ChangeMessageVisibility", members{"QueueUrl": url, "ReceiptHandle": "h"}, nil, missing("VisibilityTimeout")},
 		{"ChangeMessageVisibility", members{"QueueUrl": none, "ReceiptHandle": "h", "VisibilityTimeout": 1}, nil, noQueue},
 		{"ChangeMessageVisibility", members{"QueueUrl": url, "ReceiptHandle": "h", "VisibilityTimeout": 43201}, nil, invalid("Value 43201 for parameter VisibilityTimeout is invalid. Reason: Must be between 0 and 43200, if provided.")},
 		{"ChangeMessageVisibility", members{"QueueUrl": url, "ReceiptHandle": "h", "VisibilityTimeout": 1}, nil, badHandle},
+
+		refusedBatch("ChangeMessageVisibilityBatch", none, noQueue),
+		refusedBatch("ChangeMessageVisibilityBatch", url, batch("EmptyBatchRequest", "There should be at least one ChangeMessageVisibilityBatchRequestEntry in the request.")),
+		refusedBatch("ChangeMessageVisibilityBatch", url, batch("TooManyEntriesInBatchRequest", "Maximum number of entries per request are 10. You have sent 11."), strings.Fields("1 2 3 4 5 6 7 8 9 10 11")...),
+		refusedBatch("ChangeMessageVisibilityBatch", url, batch("BatchEntryIdsNotDistinct", "Id a repeated."), "a|ReceiptHandle=h", "a|ReceiptHandle=h"),
+		refusedBatch("ChangeMessageVisibilityBatch", url, batch("InvalidBatchEntryId", badID), "a b|ReceiptHandle=h"),
 	}
-	for _, tt := range tests {
+}
+
+// Every refusal looks as AWS's in both protocols, and leaves everything as it
+// was.
+func TestErrors(t *testing.T) {
+	endpoint := start(t)
+	c := client(endpoint)
+	url := createQueue(t, c, "q", "VisibilityTimeout", "45")
+	none := endpoint + "/000000000000/none"
+	send(t, c, url, "a message")
+	dead := createQueue(t, c, "dead")
+	source := createQueue(t, c, "source", "RedrivePolicy", redriveTo("dead"))
+	before := attributesOf(t, c, url)
+
+	for _, tt := range slices.Concat(
+		queueRefusals(url, none), tagRefusals(url, none), permissionRefusals(url, none), moveTaskRefusals(),
+		sendRefusals(url, none), receiveRefusals(url, none),
+	) {
 		t.Run(tt.operation+"/"+tt.want.Code, func(t *testing.T) {
 			body, err := json.Marshal(tt.json)
 			if err != nil {
@@ -337,16 +380,7 @@ func TestErrors(t *testing.T) {
 			wantJSONError(t, callJSON(t, endpoint, tt.operation, string(body)), tt.want)
 			query := tt.query
 			if query == nil {
-				for name, v := range tt.json {
-					switch v := v.(type) {
-					case string:
-						query = append(query, name, v)
-					case int:
-						query = append(query, name, strconv.Itoa(v))
-					default:
-						t.Fatalf("%s is no scalar", name)
-					}
-				}
+				query = scalars(t, tt.json)
 			}
 			wantXMLError(t, callQuery(t, endpoint, tt.operation, query...), tt.want)
 		})
@@ -355,6 +389,22 @@ func TestErrors(t *testing.T) {
 	equal(t, "the queue after all that", before, attributesOf(t, c, url))
 	equal(t, "the queues after all that", []string{dead, url, source}, must(c.ListQueues(t.Context(), &sqs.ListQueuesInput{}))(t).QueueUrls)
 	equal(t, "the messages after all that", []string{"a message"}, bodies(receive(t, c, url, 10)))
+}
+
+// scalars are the parameters of Query for members that are strings and numbers.
+func scalars(t *testing.T, of members) (query []string) {
+	t.Helper()
+	for name, v := range of {
+		switch v := v.(type) {
+		case string:
+			query = append(query, name, v)
+		case int:
+			query = append(query, name, strconv.Itoa(v))
+		default:
+			t.Fatalf("%s is no scalar", name)
+		}
+	}
+	return query
 }
 
 func wantJSONError(t *testing.T, r response, want failure) {

@@ -36,7 +36,7 @@ func (p *part) lookAhead() (look func(context.Context)) {
 		if !ok || !stands && !later {
 			return
 		}
-		all := p.front.status(ctx, true)
+		all := p.front.status(ctx)
 		found := all.Cells[0]
 		if found.Epoch <= s.Epoch {
 			if later && all.Reached() { // the log has lost it, and who had read it follows anew

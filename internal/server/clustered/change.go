@@ -176,7 +176,7 @@ func (g *changing) replicas(ctx context.Context) (all []string, err error) {
 
 // reached are the named nodes that answer and whose part of the log runs.
 func (g *changing) reached(ctx context.Context, names []string) (answer []string) {
-	for _, n := range g.front.status(ctx, true).Nodes {
+	for _, n := range g.front.status(ctx).Nodes {
 		if n.State != status.Unreachable && !n.LogStopped && slices.Contains(names, n.Name) {
 			answer = append(answer, n.Name)
 		}

@@ -92,7 +92,7 @@ type front struct {
 func newFront(p *part) *front {
 	f := &front{part: p, patience: usualPatience, limits: server.NewLimitsOfNode(p.cfg, p.log, len(p.peers()))}
 	f.mayKeep = f.limits.Bytes() / keptShare
-	f.metrics = status.Metrics(func(ctx context.Context) status.Cluster { return f.status(ctx, true) })
+	f.metrics = status.Metrics(func(ctx context.Context) status.Cluster { return f.status(ctx) })
 	f.handOnTo(p.peers())
 	return f
 }

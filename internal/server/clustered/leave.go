@@ -27,7 +27,7 @@ var errNoSuccessor = errors.New("no other node follows closely enough to take ov
 // successor is the node that is to own the state next: where there is a choice, one whose disk
 // has space.
 func (p *part) successor(ctx context.Context) (best status.Node, err error) {
-	for _, n := range p.front.status(ctx, true).Nodes {
+	for _, n := range p.front.status(ctx).Nodes {
 		if n.State != status.Following || n.LogStopped || n.Name == p.node.Name || n.Lag > status.SuccessorLag || n.Process == "" {
 			continue
 		}

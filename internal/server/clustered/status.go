@@ -68,17 +68,21 @@ func (f *front) cluster(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "GET only", http.StatusMethodNotAllowed)
 		return
 	}
-	found := f.status(r.Context(), r.URL.Query().Get("local") == "")
+	var found status.Cluster
+	if r.URL.Query().Get("local") == "" {
+		found = f.status(r.Context())
+	} else {
+		n, c := f.own()
+		found = status.Cluster{Nodes: []status.Node{n}, Cells: []status.Cell{c}}
+	}
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(found)
 }
 
-func (f *front) status(ctx context.Context, peers bool) status.Cluster {
+// status is the status of the cluster, as this node and its peers, which are asked, see it.
+func (f *front) status(ctx context.Context) status.Cluster {
 	p := f.part
 	n, c := f.own()
-	if !peers {
-		return status.Cluster{Nodes: []status.Node{n}, Cells: []status.Cell{c}}
-	}
 	all := p.peers()
 	found := status.Cluster{Nodes: make([]status.Node, len(all)), Cells: []status.Cell{c}}
 	var mu sync.Mutex
@@ -118,7 +122,7 @@ func (f *front) status(ctx context.Context, peers bool) status.Cluster {
 
 // members has the positions up to which the nodes' own disks are durable.
 func (f *front) members(ctx context.Context) (all []node.Member) {
-	for _, n := range f.status(ctx, true).Nodes {
+	for _, n := range f.status(ctx).Nodes {
 		m := node.Member{Known: n.Needs > 0}
 		if m.Known {
 			m.Durable = n.Needs - 1

@@ -180,15 +180,15 @@ type textOperand struct {
 func (o *textOperand) match(value string, r *Request) bool { return o.pattern.match(value, o.fold, r) }
 
 func readText(s string, variables bool) (operand, bool) {
-	return &textOperand{pattern: compile(s, false, variables)}, true
+	return &textOperand{pattern: compile(s, special{variables: variables})}, true
 }
 
 func readFolded(s string, variables bool) (operand, bool) {
-	return &textOperand{pattern: compile(s, false, variables), fold: true}, true
+	return &textOperand{pattern: compile(s, special{variables: variables}), fold: true}, true
 }
 
 func readLike(s string, variables bool) (operand, bool) {
-	return &textOperand{pattern: compile(s, true, variables)}, true
+	return &textOperand{pattern: compile(s, special{wildcards: true, variables: variables})}, true
 }
 
 // arnOperand matches nothing if it lacks parts.

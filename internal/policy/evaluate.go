@@ -141,6 +141,6 @@ func (p *Policy) Matches(r *Request, f func(*Statement)) {
 
 // MatchAction reports whether an action matches a pattern of an Action element.
 func MatchAction(pattern, action string) bool {
-	p := compile(pattern, true, false)
+	p := compile(pattern, special{wildcards: true})
 	return p.match(action, true, nil)
 }

@@ -213,7 +213,7 @@ func (s *Statement) parseActions(value json.RawMessage) (err error) {
 		if action != "*" && !actionName.MatchString(action) {
 			return malformed("bad Action")
 		}
-		s.actions = append(s.actions, compile(action, true, false))
+		s.actions = append(s.actions, compile(action, special{wildcards: true}))
 	}
 	return nil
 }

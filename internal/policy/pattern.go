@@ -31,8 +31,13 @@ const (
 	variable
 )
 
-// compile compiles a pattern. wild says that * and ? are special, variables that ${…} is.
-func compile(s string, wild, variables bool) pattern {
+// special says what in a pattern does not stand for itself.
+type special struct {
+	wildcards bool // * and ?
+	variables bool // ${…}
+}
+
+func compile(s string, syntax special) pattern {
 	var p pattern
 	begin := 0
 	flush := func(end int) {
@@ -42,19 +47,19 @@ func compile(s string, wild, variables bool) pattern {
 	}
 	for i := 0; i < len(s); {
 		switch {
-		case wild && s[i] == '*':
+		case syntax.wildcards && s[i] == '*':
 			flush(i)
 			if n := len(p.tokens); n == 0 || p.tokens[n-1].kind != anyUnits {
 				p.tokens = append(p.tokens, token{kind: anyUnits})
 			}
 			i++
 			begin = i
-		case wild && s[i] == '?':
+		case syntax.wildcards && s[i] == '?':
 			flush(i)
 			p.tokens = append(p.tokens, token{kind: oneUnit})
 			i++
 			begin = i
-		case variables && strings.HasPrefix(s[i:], "${"):
+		case syntax.variables && strings.HasPrefix(s[i:], "${"):
 			end := strings.IndexByte(s[i:], '}')
 			if end < 0 {
 				i = len(s)
@@ -238,7 +243,7 @@ func compileARN(s string, variables bool) (p arnPattern, ok bool) {
 		return p, false
 	}
 	for i := range p {
-		p[i] = compile(parts[i], true, variables)
+		p[i] = compile(parts[i], special{wildcards: true, variables: variables})
 	}
 	return p, true
 }
@@ -295,9 +300,9 @@ func compileResource(s string, variables bool) (r resourcePattern, ok bool) {
 	if !strings.HasPrefix(s, "arn:") {
 		return r, false
 	}
-	r.forms = []pattern{compile(s, true, variables)}
+	r.forms = []pattern{compile(s, special{wildcards: true, variables: variables})}
 	if missing := arnParts - len(splitARN(s, variables)); missing > 0 {
-		r.forms = append(r.forms, compile(s+strings.Repeat(":*", missing), true, variables))
+		r.forms = append(r.forms, compile(s+strings.Repeat(":*", missing), special{wildcards: true, variables: variables}))
 	}
 	return r, true
 }

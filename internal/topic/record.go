@@ -180,35 +180,8 @@ func (s *State) loadSubscription(t *Topic, id string, value []byte) error {
 	if len(r.Token) == len(tokenHash{}) {
 		sub.confirmation = &confirmation{Token: tokenHash(r.Token), Expires: time.UnixMilli(r.Expires).UTC()}
 	}
-	sub.Raw = r.Raw
-	if r.Scope != "" {
-		if sub.Scope, err = filter.ParseScope(r.Scope); err != nil {
-			return err
-		}
-	}
-	if r.Filter != "" {
-		if sub.Filter, err = filter.Compile(r.Filter, sub.Scope); err != nil {
-			return err
-		}
-	}
-	// As if raw: the policy was valid when it was set, and raw may be off by now.
-	if sub.Delivery, err = retry.ParseSubscription(r.Delivery, true); err != nil {
+	if sub.Settings, err = t.loadSettings(&r); err != nil {
 		return err
-	}
-	if r.Redrive != "" {
-		queue, err := arn.Parse(r.Redrive)
-		if err != nil {
-			return err
-		}
-		sub.Redrive = t.deadLetters(queue)
-	}
-	if r.Role != "" {
-		sub.Role = t.internRole(r.Role)
-	}
-	if r.Replay != "" {
-		if sub.Replay, err = settings.ParseReplay(r.Replay); err != nil {
-			return err
-		}
 	}
 	if progress := (Replay{ReplayStatus(r.ReplayStatus), r.ReplayNumber, r.ReplayFrom, r.ReplayUntil}); progress != (Replay{}) {
 		sub.replay = &progress
@@ -222,6 +195,41 @@ func (s *State) loadSubscription(t *Topic, id string, value []byte) error {
 	}
 	s.addRemoved(sub)
 	return nil
+}
+
+// loadSettings are the settings in a subscription's record.
+func (t *Topic) loadSettings(r *subscriptionRecord) (of Settings, err error) {
+	of.Raw = r.Raw
+	if r.Scope != "" {
+		if of.Scope, err = filter.ParseScope(r.Scope); err != nil {
+			return of, err
+		}
+	}
+	if r.Filter != "" {
+		if of.Filter, err = filter.Compile(r.Filter, of.Scope); err != nil {
+			return of, err
+		}
+	}
+	// As if raw: the policy was valid when it was set, and raw may be off by now.
+	if of.Delivery, err = retry.ParseSubscription(r.Delivery, true); err != nil {
+		return of, err
+	}
+	if r.Redrive != "" {
+		queue, err := arn.Parse(r.Redrive)
+		if err != nil {
+			return of, err
+		}
+		of.Redrive = t.deadLetters(queue)
+	}
+	if r.Role != "" {
+		of.Role = t.internRole(r.Role)
+	}
+	if r.Replay != "" {
+		if of.Replay, err = settings.ParseReplay(r.Replay); err != nil {
+			return of, err
+		}
+	}
+	return of, nil
 }
 
 // put writes a topic's record.

@@ -57,25 +57,9 @@ func (m *Module) PutChangeSet(ctx context.Context, c *Creation, set *ChangeSet) 
 		return "", kernel.ErrFull
 	}
 	err = m.shard.RunDurableReads(func(*kernel.Tx) error {
-		e := m.find(c.Account, c.Region, c.Name)
-		if e != nil && e.Status == stack.DeleteComplete {
-			e = nil
-		}
-		switch {
-		case e == nil && !set.Make:
-			return ErrNone.With(c.Name)
-		case e != nil && set.Make && e.Status != stack.ReviewInProgress:
-			return ErrExistsAlready.With(c.Name, set.Name)
-		case e != nil && !set.Make && !e.Status.Updatable():
-			return ErrNotUpdatable.With(e.ID, string(e.Status))
-		case e != nil && set.Seen != 0 && (set.Seen != e.Phase || c.ID != e.ID):
-			return ErrChanged.With(e.ID)
-		case e == nil:
-			var err error
-			if e, err = m.enter(c); err != nil {
-				return err
-			}
-			e.Review(m.shard.Now())
+		e, err := m.stackOf(c, set)
+		if err != nil {
+			return err
 		}
 		for _, there := range e.changes {
 			if there.Name == set.Name {
@@ -94,25 +78,57 @@ func (m *Module) PutChangeSet(ctx context.Context, c *Creation, set *ChangeSet) 
 			return errRecord
 		}
 		stackID = e.ID
-		set.Stack, set.StackName, set.Created, set.Phase = e.ID, e.Name, m.shard.Now(), e.Phase
-		if set.Input.Template = e.Input.Template; c.Body != nil {
-			set.Input.Template = m.keep(e, c.Body)
-		}
-		if refused := e.checkTypes(set.Design); refused != nil {
-			set.Failure = m.sentence(refused)
-		} else {
-			var outputs bool
-			set.Changes, outputs = e.Plan(set.Design, set.Input.Tags)
-			if len(set.Changes) == 0 && !outputs && slices.Equal(set.Input.Tags, e.Input.Tags) {
-				set.Failure = m.sentence(ErrNoChange)
-			}
-		}
-		set.Design = nil
+		m.plan(e, c.Body, set)
 		m.putSet(e, id, set)
 		m.save(e)
 		return nil
 	})
 	return stackID, err
+}
+
+// stackOf is the stack that a change set is made for: one that may be updated, or one to create,
+// which it enters.
+func (m *Module) stackOf(c *Creation, set *ChangeSet) (*entry, error) {
+	e := m.find(c.Account, c.Region, c.Name)
+	if e != nil && e.Status == stack.DeleteComplete {
+		e = nil
+	}
+	switch {
+	case e == nil && !set.Make:
+		return nil, ErrNone.With(c.Name)
+	case e != nil && set.Make && e.Status != stack.ReviewInProgress:
+		return nil, ErrExistsAlready.With(c.Name, set.Name)
+	case e != nil && !set.Make && !e.Status.Updatable():
+		return nil, ErrNotUpdatable.With(e.ID, string(e.Status))
+	case e != nil && set.Seen != 0 && (set.Seen != e.Phase || c.ID != e.ID):
+		return nil, ErrChanged.With(e.ID)
+	case e != nil:
+		return e, nil
+	}
+	e, err := m.enter(c)
+	if err == nil {
+		e.Review(m.shard.Now())
+	}
+	return e, err
+}
+
+// plan completes a change set: with its template, and with what it would change or why it cannot
+// be executed.
+func (m *Module) plan(e *entry, body []byte, set *ChangeSet) {
+	set.Stack, set.StackName, set.Created, set.Phase = e.ID, e.Name, m.shard.Now(), e.Phase
+	if set.Input.Template = e.Input.Template; body != nil {
+		set.Input.Template = m.keep(e, body)
+	}
+	if refused := e.checkTypes(set.Design); refused != nil {
+		set.Failure = m.sentence(refused)
+	} else {
+		var outputs bool
+		set.Changes, outputs = e.Plan(set.Design, set.Input.Tags)
+		if len(set.Changes) == 0 && !outputs && slices.Equal(set.Input.Tags, e.Input.Tags) {
+			set.Failure = m.sentence(ErrNoChange)
+		}
+	}
+	set.Design = nil
 }
 
 // checkTypes refuses a design that has resources by another type; nil: it has none.

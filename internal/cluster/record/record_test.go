@@ -2,7 +2,9 @@ package record_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
+	"hash/crc32"
 	"strings"
 	"testing"
 
@@ -72,6 +74,43 @@ func TestRecordsAreReadAsTheyWereWritten(t *testing.T) {
 	}
 }
 
+// TestUnreadableRecordStopsReplica: a record with a right checksum that this program cannot read is an
+// error, rather than a record of nothing, which a replica would pass.
+func TestUnreadableRecordStopsReplica(t *testing.T) {
+	takeover := record.Record{Kind: record.Takeover, Epoch: 1, Owner: strings.Repeat("o", 256)}
+	confirm := record.Record{Kind: record.Confirm, Epoch: 1, Number: 2}
+	commit := record.Record{Kind: record.Commit, Epoch: 1, Number: 2, Batch: new(mutation.Batch)}
+	for _, c := range []struct {
+		name   string
+		of     record.Record
+		change func(p []byte) []byte
+		want   error
+	}{
+		{"as it was", takeover, func(p []byte) []byte { return p }, nil},
+		{"of a later version", confirm, func(p []byte) []byte { p[4]++; return p }, record.ErrCorrupt},
+		{"of a later kind", confirm, func(p []byte) []byte { p[5] = 9; return p }, record.ErrCorrupt},
+		{"with a longer owner", takeover, func(p []byte) []byte { return append(p, 'o') }, record.ErrCorrupt},
+		{"without an owner", takeover, func(p []byte) []byte { return p[:len(p)-256] }, record.ErrCorrupt},
+		{"with something behind a confirmation", confirm, func(p []byte) []byte { return append(p, 0) }, record.ErrCorrupt},
+		{"with what are no writes", commit, func(p []byte) []byte { return append(p, 0xff) }, record.ErrCorrupt},
+	} {
+		p := c.change(c.of.AppendTo(nil))
+		binary.BigEndian.PutUint32(p, crc32.Checksum(p[4:], crc32.MakeTable(crc32.Castagnoli)))
+		if _, err := record.Decode(p); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", c.name, err, c.want)
+		}
+	}
+	var b mutation.Batch
+	(&record.Fence{Epoch: 1, Owner: "a"}).Put(&b, 1)
+	_ = b.Each(func(_ mutation.Op, _, value []byte) error {
+		value[0]++
+		if _, err := record.DecodeFence(value); !errors.Is(err, record.ErrCorrupt) {
+			t.Errorf("a fence of a later version: %v", err)
+		}
+		return nil
+	})
+}
+
 func FuzzDecode(f *testing.F) {
 	r := record.Record{Kind: record.Commit, Epoch: 1, Number: 2, Batch: set("k", "v")}
 	f.Add(r.AppendTo(nil))
@@ -134,6 +173,9 @@ func TestSplit(t *testing.T) {
 	if _, err := record.Split(record.SoftSize, 0, 1, 1, set("k", strings.Repeat("x", record.MaxSize))); err == nil {
 		t.Error("a write is taken that no record has room for")
 	}
+	if _, err := record.Split(record.SoftSize, 0, 1, 1, set("k", strings.Repeat("x", record.MaxSize), "l", "y")); err == nil {
+		t.Error("a write is taken that no record has room for, with another behind it")
+	}
 }
 
 func TestFence(t *testing.T) {
@@ -190,7 +232,9 @@ func TestFence(t *testing.T) {
 		t.Errorf("%+v", f)
 	}
 	var b mutation.Batch
-	f.Put(&b, 1)
+	if f.Put(&b, 1); b.Len() != 1 {
+		t.Errorf("a fence is %d writes", b.Len())
+	}
 	if err := b.Each(func(_ mutation.Op, key, value []byte) error {
 		if k, err := keyspace.Parse(key); err != nil || k.ID != keyspace.KindFence {
 			t.Errorf("the key of a fence: %v", err)

@@ -158,6 +158,9 @@ func TestCutPlan(t *testing.T) {
 		if !slices.IsSorted(shards) {
 			t.Error("the shards are not in the order of locking")
 		}
+		if n := len(shards); n != len(slices.Compact(slices.Clone(shards))) {
+			t.Errorf("a shard would be locked twice: %d", shards)
+		}
 		changes := 0
 		for i := range deliveries[1:] {
 			a, b := deliveries[i], deliveries[i+1]

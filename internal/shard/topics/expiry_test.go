@@ -2,6 +2,7 @@ package topics_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/shard"
@@ -97,6 +99,41 @@ func TestExpiryAfterRestart(t *testing.T) {
 	sh.View(func() { backlogs = len(sh.Backlogs) })
 	if backlogs != 0 {
 		t.Errorf("%d backlogs are left", backlogs)
+	}
+}
+
+// TestConfirmUnderAnotherTopic: the token alone says which subscription it confirms, whichever shard
+// has the topic that a request names; of that only the region counts.
+func TestConfirmUnderAnotherTopic(t *testing.T) {
+	ctx := context.Background()
+	e := shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, memory.New(), nil), Clock: clock.NewVirtual(shardtest.Start)})
+	defer e.Close()
+	name := shardtest.TopicARN("orders")
+	if err := e.CreateTopic(ctx, topic.CreateTopic{ARN: name}); err != nil {
+		t.Fatal(err)
+	}
+	sub, err := e.Subscribe(ctx, topic.Subscribe{
+		Topic: name, Owner: shardtest.Account, Protocol: "https", Endpoint: "https://host/", ID: shardtest.SubscriptionID(1), Token: strings.Repeat("a", 288),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ds, _, err := e.Take(sub.ARN, 1)
+	if err != nil || len(ds) != 1 {
+		t.Fatal(ds, err)
+	}
+	token := ds[0].Message.Notice.Token
+	e.Release(ds[0])
+	other := name
+	for i := 0; e.Topics.ShardOf(other).ID == e.Topics.ShardOf(name).ID; i++ {
+		other = shardtest.TopicARN(fmt.Sprint("other", i))
+	}
+	abroad := arn.Topic("eu-west-1", shardtest.Account, "orders")
+	if got, err := e.ConfirmSubscription(ctx, topic.Confirm{Topic: abroad, Token: token}); !errors.Is(err, topic.ErrTopicOfToken) {
+		t.Errorf("in another region: %v, %v", got, err)
+	}
+	if got, err := e.ConfirmSubscription(ctx, topic.Confirm{Topic: other, Token: token}); err != nil || got != sub.ARN {
+		t.Errorf("confirmed %v, %v", got, err)
 	}
 }
 

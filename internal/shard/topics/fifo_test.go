@@ -9,8 +9,10 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/shard/backlog"
+	"godwit.dev/godwit/internal/shard/queues"
 	"godwit.dev/godwit/internal/shard/shardtest"
 	"godwit.dev/godwit/internal/store/memory"
 	"godwit.dev/godwit/internal/topic"
@@ -59,6 +61,45 @@ func TestFIFOTopicOrderBehindFanouts(t *testing.T) {
 				t.Fatalf("subscriber %d: not message %d alone: %d, %v", i, want, len(ds), err)
 			}
 			e.Delivered(ds[0], backlog.Attempt{Outcome: "success"})
+		}
+	}
+}
+
+// TestImmediateGroups: a FIFO queue gets the group and the deduplication id of a FIFO topic's message in
+// the commit of the publish, and a standard queue neither.
+func TestImmediateGroups(t *testing.T) {
+	ctx := context.Background()
+	ids := 0
+	newID := func() message.ID { ids++; return shardtest.MessageID(1000 + ids) }
+	render := func(n *message.Message) (*message.Message, error) {
+		m := &message.Message{ID: newID(), Sender: n.Sender, Body: n.Body, Group: n.Group, Dedup: n.Dedup}
+		m.Seal()
+		return m, nil
+	}
+	e := shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, memory.New(), nil), Clock: clock.NewVirtual(shardtest.Start), NewID: newID, Render: render})
+	defer e.Close()
+	createFIFOTopic(t, e, "both.fifo", nil)
+	for i, c := range []struct {
+		name, group, dedup string
+		attributes         map[string]string
+	}{
+		{"q.fifo", "g", "d", map[string]string{"FifoQueue": "true"}},
+		{"q", "", "", nil},
+	} {
+		if err := e.CreateQueue(ctx, queues.QueueSpec{ARN: shardtest.QueueARN(c.name), Attributes: c.attributes}); err != nil {
+			t.Fatal(err)
+		}
+		sub := shardtest.Subscribe(t, e, "both.fifo", c.name, shardtest.SubscriptionID(i))
+		if err := e.SetSubscriptionAttribute(ctx, sub, "RawMessageDelivery", "true"); err != nil {
+			t.Fatal(err)
+		}
+		p := shard.Publication{ID: shardtest.MessageID(i), Body: []byte("x"), Group: "g", Dedup: "d" + strings.Repeat("+", i)}
+		if _, err := e.Publish(ctx, shardtest.TopicARN("both.fifo"), p); err != nil {
+			t.Fatal(err)
+		}
+		got, err := e.Receive(ctx, queues.ReceiveRequest{Queue: shardtest.QueueARN(c.name), Max: 1})
+		if err != nil || len(got) != 1 || got[0].Group != c.group || got[0].Dedup != c.dedup {
+			t.Errorf("%s got %+v, %v", c.name, got, err)
 		}
 	}
 }

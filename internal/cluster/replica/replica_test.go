@@ -436,6 +436,7 @@ func TestDetached(t *testing.T) {
 		t.Errorf("stepped down with %v", err)
 	}
 	other := record.Record{Kind: record.Commit, Epoch: 2, Number: n.replica.Fence().Number + 1, Batch: set("k", "of another")}
+	other.Batch.Set([]byte("m"), []byte("of another"))
 	n.log.Node().Append(other.AppendTo(nil), func(uint64, error) {})
 	n.log.Deliver(n.log.Pending()-1, simulated.Taken)
 	until(t, "the replica has what is of the other", func() bool { return n.replica.Fence().Number >= other.Number })
@@ -449,8 +450,8 @@ func TestDetached(t *testing.T) {
 			t.Errorf("%s says %v", what, err)
 		}
 	}
-	if k, l := get(t, n, "k"), get(t, n, "l"); k != "2" || l != "3" {
-		t.Errorf("the owner sees %q and %q", k, l)
+	if k, l, m := get(t, n, "k"), get(t, n, "l"), get(t, n, "m"); k != "2" || l != "3" || m != "nothing" {
+		t.Errorf("the owner sees %q, %q and %q", k, l, m)
 	}
 	for what, err := range map[string]error{"Confirm": n.Confirm(t.Context()), "Failed": n.Failed(), "Checkpoint": n.Checkpoint(filepath.Join(t.TempDir(), "copy"))} {
 		if !errors.Is(err, replica.ErrReplaced) {

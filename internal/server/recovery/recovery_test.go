@@ -497,6 +497,42 @@ func TestCheckOfASalvagedCopy(t *testing.T) {
 	}
 }
 
+// TestCheckOfWhatAStartNeeds: a check says that a start is refused where it is, and not for what
+// costs only a message.
+func TestCheckOfWhatAStartNeeds(t *testing.T) {
+	for _, tt := range []struct {
+		of      keyspace.ID
+		refused bool
+	}{{keyspace.KindQueue, true}, {keyspace.KindMessage, false}} {
+		k := keep(t, soak.Rand(1, 0))
+		if err := k.open(false); err != nil {
+			t.Fatal(err)
+		}
+		b := new(mutation.Batch)
+		err := store.Each(k.store, keyspace.Span{}, func(key, _ []byte) error {
+			if of, err := keyspace.Parse(key); err == nil && of.ID == tt.of && b.Len() == 0 {
+				b.Set(bytes.Clone(key), []byte("garbage"))
+			}
+			return nil
+		})
+		if err := errors.Join(err, k.store.Apply(store.Sync, b)); err != nil || b.Len() == 0 {
+			t.Fatal(err, b.Len())
+		}
+		k.close()
+		var out bytes.Buffer
+		if ok, err := checkIn(k.fs, k.data, &out); ok || err != nil || strings.Contains(out.String(), "a start is refused") != tt.refused {
+			t.Errorf("without a record of kind %v: %v, %v\n%s", tt.of, ok, err, &out)
+		}
+		err = k.open(false)
+		if (err != nil) != tt.refused {
+			t.Errorf("without a record of kind %v, a start says %v", tt.of, err)
+		}
+		if err == nil {
+			k.close()
+		}
+	}
+}
+
 // TestSalvagedQueueWithoutAName: the messages of a queue whose own record is lost are
 // salvaged under another name, in their order.
 func TestSalvagedQueueWithoutAName(t *testing.T) {

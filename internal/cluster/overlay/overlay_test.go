@@ -143,6 +143,51 @@ func TestFlush(t *testing.T) {
 	storetest.Equal(t, want, e.base)
 }
 
+// A Seek finds the first key of both stores from there on, however the walk came there, and neither
+// one that is deleted above nor one that stands before.
+func TestSeek(t *testing.T) {
+	e, want := open(func() int { return 0 }), memory.New()
+	write := func(to store.Store, f func(b *mutation.Batch)) {
+		b := new(mutation.Batch)
+		f(b)
+		if err := errors.Join(to.Apply(store.NoSync, b), want.Apply(store.NoSync, b)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(e.base, func(b *mutation.Batch) {
+		for _, key := range []string{"a", "b", "d", "f", "g", "i"} {
+			b.Set([]byte(key), []byte("below"))
+		}
+	})
+	write(e, func(b *mutation.Batch) {
+		b.Delete([]byte("b"))
+		b.DeleteRange([]byte("e"), []byte("g"))
+		for _, key := range []string{"a", "c", "d", "f", "h"} { // a is below the range
+			b.Set([]byte(key), []byte("above"))
+		}
+	})
+	walk := func(s store.Store, first, second byte) (got string) {
+		it, err := s.Iter([]byte("b"), []byte("i"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for ok := it.Seek([]byte{first}) && (it.Key()[0] >= second || it.Seek([]byte{second})); ok; ok = it.Next() {
+			got += string(it.Key()) + " " + string(it.Value()) + ", "
+		}
+		if err := it.Close(); err != nil {
+			t.Error(err)
+		}
+		return got
+	}
+	for first := byte('a'); first < 'k'; first++ {
+		for second := first; second < 'k'; second++ {
+			if got, want := walk(e, first, second), walk(want, first, second); got != want {
+				t.Errorf("from %c and then %c there is %q, not %q", first, second, got, want)
+			}
+		}
+	}
+}
+
 // A frozen overlay goes on as a store of its own: what reaches the committed store is not
 // seen in it, and nothing of it is flushed away.
 func TestFreeze(t *testing.T) {

@@ -170,6 +170,41 @@ func TestDamagedTables(t *testing.T) {
 	}
 }
 
+// A file of values that cannot even be opened is damage like any other: what was in it is left out
+// and told, and what else there is can be read.
+func TestTruncatedValues(t *testing.T) {
+	fs := vfs.NewMem()
+	o := options(t, fs)
+	value := make([]byte, 1500)
+	incompressible(value)
+	for _, key := range []string{"here", "there"} { // each start writes a file
+		s := open(t, "data", o)
+		if err := s.Apply(store.Sync, storetest.Sets(key, string(value))); err != nil {
+			t.Fatal(err)
+		}
+		closed(t, s)
+	}
+	closed(t, open(t, "data", o))
+	path := slices.Min(named(t, fs, "data", ".blob")) // of here
+	cut(t, fs, path, sized(t, fs, path)/2)
+	var log output.Buffer
+	o.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	s := open(t, "data", o)
+	if v, ok, err := s.Get(nil, []byte("here")); err != nil || !ok || len(v) > 0 {
+		t.Errorf("what was in it: %q, %v, %v", v, ok, err)
+	}
+	if v, ok, err := s.Get(nil, []byte("there")); err != nil || !ok || !bytes.Equal(v, value) {
+		t.Errorf("what was not in it: %v, %v", ok, err)
+	}
+	if err := s.DamageIn([]byte("here"), []byte("herf")); !errors.Is(err, store.ErrDamaged) || !strings.Contains(err.Error(), fs.PathBase(path)) {
+		t.Errorf("the store says %v", err)
+	}
+	if !strings.Contains(log.String(), fs.PathBase(path)) {
+		t.Errorf("the log does not name %s:\n%s", path, &log)
+	}
+	closed(t, s)
+}
+
 // TestDamagedOptions: what docs/recovery.md says of the files without a checksum.
 func TestDamagedOptions(t *testing.T) {
 	for _, tt := range []struct {

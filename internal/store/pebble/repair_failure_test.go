@@ -1,6 +1,7 @@
 package pebble_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -130,6 +131,85 @@ func TestRepairWaitsForRoom(t *testing.T) {
 		}
 		closed(t, s)
 	})
+}
+
+// Damage is where its records are, and nowhere else, before it is repaired and afterwards: an empty
+// answer beside it is one, and records between two damaged places are served.
+func TestWhereDamageIs(t *testing.T) {
+	for suffix, size := range map[string]int{".sst": 150, ".blob": 1500} {
+		t.Run(suffix, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { testWhereDamageIs(t, suffix, make([]byte, size)) })
+		})
+	}
+}
+
+func testWhereDamageIs(t *testing.T, suffix string, value []byte) {
+	const records = 900
+	fs := vfs.NewMem()
+	o := options(t, fs)
+	o.MemTableBytes = 4 << 20
+	s := open(t, "data", o)
+	incompressible(value)
+	for n := range records {
+		if err := s.Apply(store.NoSync, storetest.Sets(string(damagedKey(n)), string(value))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	closed(t, s)
+	closed(t, open(t, "data", o)) // which writes the log out
+	path := named(t, fs, "data", suffix)[0]
+	flip(t, fs, path, sized(t, fs, path)/4, 3)
+	flip(t, fs, path, sized(t, fs, path)*5/8, 3)
+	disk := new(faulty)
+	disk.set(func(op errorfs.Op) error { // no repair yet
+		if strings.Contains(op.Path, "godwit-damage") && op.Kind.ReadOrWrite() == errorfs.OpIsWrite {
+			return syscall.ENOSPC
+		}
+		return nil
+	})
+	o.FS = errorfs.Wrap(fs, disk)
+	s = open(t, "data", o)
+	defer closed(t, s)
+	look := func(lower []byte) (lost int) {
+		var there [records]bool
+		it, err := s.Iter(lower, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for it.Next() {
+			var n int
+			if _, err := fmt.Sscanf(string(it.Key()), "key %d", &n); err != nil || there[n] {
+				t.Errorf("%q comes twice: %v", it.Key(), err)
+			}
+			there[n] = len(it.Value()) > 0
+		}
+		if err := it.Close(); err != nil {
+			t.Fatal(err)
+		}
+		for n := range records {
+			key := damagedKey(n)
+			if bytes.Compare(key, lower) < 0 {
+				continue
+			}
+			if err := s.DamageIn(key, append(bytes.Clone(key), 0)); errors.Is(err, store.ErrDamaged) == there[n] {
+				t.Errorf("%q is there: %v, and the store says %v", key, there[n], err)
+			}
+			if !there[n] {
+				lost++
+			}
+		}
+		return lost
+	}
+	above := look(damagedKey(records / 2)) // first the upper one
+	all := look(nil)
+	if above == 0 || all <= above || all > records/2 {
+		t.Errorf("%d records are lost, %d of them above", all, above)
+	}
+	disk.set(nil)
+	pass(time.Minute) // until it is repaired
+	if again := look(nil); again != all {
+		t.Errorf("%d records are lost, and after the repair %d", all, again)
+	}
 }
 
 // Damage that cannot be repaired is said once, not tried again, and leaves everything else

@@ -212,6 +212,38 @@ func testWhereDamageIs(t *testing.T, suffix string, value []byte) {
 	}
 }
 
+// A repair waits for the readers that were there before it, who would see older records instead of
+// what it replaces.
+func TestRepairWaitsForReaders(t *testing.T) {
+	for _, what := range []string{"a snapshot", "a walk"} {
+		fs := vfs.NewMem()
+		o, path := l0Sublevels(t, fs)
+		flip(t, fs, path, sized(t, fs, path)/3, 3)
+		var log output.Buffer
+		o.Logger = slog.New(slog.NewTextHandler(&log, nil))
+		s := open(t, "data", o)
+		var reader interface{ Close() error } = s.Snapshot()
+		if what == "a walk" {
+			walk, err := s.Iter(nil, nil)
+			if err := errors.Join(err, reader.Close()); err != nil {
+				t.Fatal(err)
+			}
+			reader = walk
+		}
+		lost := lookedAt(t, s)
+		for n := 0; !strings.Contains(log.String(), "is out of the way") && n < 20; n++ {
+			flood(t, s, 1)
+		}
+		if len(lost) == 0 || strings.Contains(log.String(), "is out of the way") {
+			t.Errorf("%d records are lost, and beside %s the log says\n%s", len(lost), what, log.String())
+		}
+		if err := reader.Close(); err != nil {
+			t.Error(err)
+		}
+		closed(t, s)
+	}
+}
+
 // Damage that cannot be repaired is said once, not tried again, and leaves everything else
 // as it is, also after a start.
 func TestIrreparable(t *testing.T) {

@@ -22,21 +22,6 @@ import (
 	"godwit.dev/godwit/internal/cluster/replog/logtest"
 )
 
-// addresses are free ones on loopback.
-func addresses(t *testing.T, n int) (out []string) {
-	t.Helper()
-	for range n {
-		var lc net.ListenConfig
-		l, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = l.Close() }()
-		out = append(out, l.Addr().String())
-	}
-	return out
-}
-
 // start starts a cluster of n nodes.
 func start(t *testing.T, n int) []*jetstream.Server {
 	t.Helper()

@@ -55,14 +55,16 @@ func startSecured(t *testing.T, n int, secure func(i int) *tls.Config) ([]*jetst
 		})
 	}
 	starting.Wait()
+	t.Cleanup(func() {
+		for _, s := range servers {
+			if s != nil {
+				s.Close()
+			}
+		}
+	})
 	if t.Failed() {
 		t.FailNow()
 	}
-	t.Cleanup(func() {
-		for _, s := range servers {
-			s.Close()
-		}
-	})
 	return servers, routes
 }
 

@@ -34,7 +34,8 @@ import (
 // maxPayload is more than the largest record with its headers, in bytes.
 const maxPayload = record.MaxSize + 4096
 
-// startTime bounds how long the server takes until it can be connected to.
+// startTime bounds how long the server takes until it can be connected to, and then until it has
+// greeted who connects: on a busy machine either takes seconds.
 const startTime = 20 * time.Second
 
 // routeUser is who routes are for; the secret tells them from others.
@@ -77,7 +78,7 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	options := &server.Options{
 		ServerName: o.Node, DontListen: true, NoSigs: true, NoLog: true,
 		JetStream: true, StoreDir: o.Dir, SyncAlways: true, MaxPayload: maxPayload,
-		DisableJetStreamBanner: true,
+		DisableJetStreamBanner: true, AuthTimeout: startTime.Seconds(),
 	}
 	if len(o.Routes) > 0 {
 		if err := o.route(options); err != nil {
@@ -178,12 +179,17 @@ func (s *Server) connect(ctx context.Context) error {
 		return context.Cause(ctx)
 	}
 	var err error
-	s.conn, err = nats.Connect("", nats.InProcessServer(s.server), nats.UserInfo(logUser, s.secret), nats.MaxReconnects(-1), nats.ReconnectWait(50*time.Millisecond), nats.NoEcho())
-	if err != nil {
+	if s.conn, err = dial(s.server, s.secret); err != nil {
 		return fmt.Errorf("the replicated log cannot be reached: %w", err)
 	}
 	s.js, err = jetstream.New(s.conn)
 	return err
+}
+
+// dial connects to a server of this process.
+func dial(to nats.InProcessConnProvider, secret string) (*nats.Conn, error) {
+	return nats.Connect("", nats.InProcessServer(to), nats.UserInfo(logUser, secret), nats.Timeout(startTime),
+		nats.MaxReconnects(-1), nats.ReconnectWait(50*time.Millisecond), nats.NoEcho())
 }
 
 // Stopped reports that JetStream is disabled on this node, as it is after a failed write to the

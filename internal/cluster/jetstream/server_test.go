@@ -1,10 +1,19 @@
 package jetstream
 
 import (
+	"bufio"
 	"cmp"
+	"context"
+	"io"
+	"net"
 	"net/url"
 	"slices"
+	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
+
+	"godwit.dev/godwit/internal/clock"
 )
 
 // The engine sorts the routes in force when its settings are reloaded, which is a write that
@@ -34,5 +43,43 @@ func TestStopped(t *testing.T) {
 	s.Close()
 	if s.Stopped() {
 		t.Error("a closed one has stopped")
+	}
+}
+
+// slow is a server that is long in greeting who connects to it.
+type slow struct{ within time.Duration }
+
+func (s slow) InProcessConn() (net.Conn, error) {
+	client, server := net.Pipe()
+	go func() {
+		defer server.Close()
+		_ = clock.Wait(context.Background(), clock.System, s.within)
+		_, _ = io.WriteString(server, "INFO {\"server_id\":\"a\",\"max_payload\":1024,\"proto\":1}\r\n")
+		for lines := bufio.NewScanner(server); lines.Scan(); {
+			if strings.HasPrefix(lines.Text(), "PING") {
+				_, _ = io.WriteString(server, "PONG\r\n")
+			}
+		}
+	}()
+	return client, nil
+}
+
+// A node starts on a machine that has much else to do: its own process waits for the engine's greeting, as
+// the engine waits for who says who it is.
+func TestSlowGreeting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, err := dial(slow{startTime / 2}, "secret")
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Close()
+	})
+	s, err := Start(t.Context(), Options{Node: "a", Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if got := s.options.AuthTimeout; got != startTime.Seconds() {
+		t.Errorf("the engine waits for %v seconds", got)
 	}
 }

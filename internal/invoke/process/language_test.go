@@ -1,6 +1,7 @@
 package process_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"maps"
@@ -12,8 +13,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
-	"time"
 
 	"godwit.dev/godwit/internal/function"
 	"godwit.dev/godwit/internal/invoke"
@@ -191,27 +192,38 @@ func TestNodeEndsWhileIdle(t *testing.T) {
 	if err := process.Installed(t.Context(), "nodejs20.x"); err != nil {
 		programs.Skip(t, err.Error())
 	}
-	told := make(chan string, 8)
+	told, begun := make(chan string, 8), make(chan *os.Process, 1)
 	api := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		told <- r.Method + " " + path.Base(r.URL.Path)
+		select {
+		case p := <-begun:
+			_ = p.Signal(syscall.SIGUSR2) // it waits now
+		case <-r.Context().Done():
+		}
 		<-r.Context().Done() // there is no invocation
 	}))
 	defer api.Close()
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "index.js"), []byte(`setTimeout(() => { throw new Error("later") }, 100); exports.handler = async () => 1;`), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "index.js"), []byte(`process.on("SIGUSR2", () => { throw new Error("later") }); exports.handler = async () => 1;`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), runTime)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "node", "runtime/bootstrap.mjs")
 	cmd.Env = append(os.Environ(), "AWS_LAMBDA_RUNTIME_API="+strings.TrimPrefix(api.URL, "http://"), "LAMBDA_TASK_ROOT="+dir, "_HANDLER=index.handler")
-	out, _ := cmd.CombinedOutput()
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	begun <- cmd.Process
+	_ = cmd.Wait() // how it ended is looked at below
 	var all []string
 	for range len(told) {
 		all = append(all, <-told)
 	}
-	if code := cmd.ProcessState.ExitCode(); code != 129 || !slices.Equal(all, []string{"GET next"}) || !strings.Contains(string(out), "later") {
-		t.Errorf("it ended with %d, after %q:\n%s", code, all, out)
+	if code := cmd.ProcessState.ExitCode(); code != 129 || !slices.Equal(all, []string{"GET next"}) || !strings.Contains(out.String(), "later") {
+		t.Errorf("it ended with %d, after %q:\n%s", code, all, &out)
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -43,7 +44,10 @@ func (o *owner) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fallthrough
 	case "/poll":
 		_, _ = io.Copy(io.Discard, r.Body)
-		o.asked <- r.URL.Path
+		select {
+		case o.asked <- r.URL.Path:
+		case <-o.proceed: // the test has ended, and nobody is told
+		}
 		<-o.proceed
 		_, _ = io.WriteString(w, "done")
 	case "/body":
@@ -59,6 +63,9 @@ func (o *owner) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		o.ended <- err
 	}
 }
+
+// shortTime is that for bodies and answers where it has to pass, in which a busy machine has to shake hands.
+const shortTime = 10 * time.Second
 
 // startForwarding has a node forward to the owner what it gets from clients by its listener, where the
 // times for bodies and answers are short. ask sends a request by a protocol.
@@ -77,7 +84,7 @@ func startForwarding(t *testing.T, to http.Handler, protocol string) (ask func(m
 	f.handOnTo([]roster.Peer{{Name: "b", Address: peer.Listener.Addr().String()}})
 	cfg := config.Config{MaxConnections: 100, MinTransferRate: 4 << 10, TransferWindow: 2 * time.Second}
 	f.limits = server.NewLimits(cfg, slog.New(slog.DiscardHandler))
-	f.limits.Times = server.Times{Read: 3 * time.Second, Write: 3 * time.Second} // in which a busy machine has to shake hands
+	f.limits.Times = server.Times{Read: shortTime, Write: shortTime}
 	l, err := server.Listen(t.Context(), "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -124,6 +131,8 @@ func TestForwardedDeadlines(t *testing.T) {
 			t.Parallel()
 			to := &owner{make(chan string), make(chan struct{}), make(chan error, 1)}
 			ask := startForwarding(t, to, protocol)
+			proceed := sync.OnceFunc(func() { close(to.proceed) })
+			t.Cleanup(proceed) // what waits ends also after a failure, before its servers are waited for
 			type answered struct{ what, text string }
 			answers := make(chan answered, 3)
 			wait := func(what, method, path string, body io.Reader, length int64) {
@@ -148,6 +157,7 @@ func TestForwardedDeadlines(t *testing.T) {
 			wait("a poll", http.MethodPost, "/poll", strings.NewReader("body"), 4)
 			wait("one with a body that is not kept", http.MethodPost, "/poll", strings.NewReader(strings.Repeat("x", replayable+1)), replayable+1)
 			wait("a stream", http.MethodGet, "/stream", nil, 0)
+			began := clock.System.Now()
 
 			for path, length := range map[string]int64{"/kept": 100, "/body": replayable + 1} {
 				read, write := io.Pipe()
@@ -174,8 +184,11 @@ func TestForwardedDeadlines(t *testing.T) {
 			}
 			answer.Body.Close()
 
-			// More than the time for an answer has passed, and that for a body.
-			close(to.proceed)
+			// The time for an answer passes, and that for a body.
+			if err := clock.Wait(t.Context(), clock.System, shortTime+time.Second-clock.System.Now().Sub(began)); err != nil {
+				t.Fatal(err)
+			}
+			proceed()
 			for range cap(answers) {
 				a := <-answers
 				if want := map[bool]string{true: "begun done", false: "done"}[a.what == "a stream"]; a.text != want {

@@ -241,16 +241,13 @@ func (s *siege) publishOne(ctx context.Context, r *rand.Rand) error {
 func (s *siege) receiver(queue string) func(ctx context.Context, r *rand.Rand) error {
 	url := s.p.queueURL(queue)
 	return func(ctx context.Context, r *rand.Rand) error {
+		began := time.Now()
 		got, err := s.take(ctx, queue, 1)
 		if err != nil {
 			return err
 		}
-		answered := time.Now()
 		var remove []message
 		for _, m := range got {
-			if queue == workQueue && time.Since(answered) > visibility/2 {
-				break // by the time of a delete, it might be a dead letter
-			}
 			fate := r.IntN(10)
 			if queue == workQueue {
 				fate /= 2 // more of it is to become dead letters
@@ -260,7 +257,7 @@ func (s *siege) receiver(queue string) func(ctx context.Context, r *rand.Rand) e
 			case 2, 3:
 				if err := s.p.sqs(ctx, "ChangeMessageVisibility", object{
 					"QueueUrl": url, "ReceiptHandle": m.ReceiptHandle, "VisibilityTimeout": 0,
-				}, nil); err != nil {
+				}, nil); err != nil && (!gone(err) || !s.mayBeGone(queue, m, began)) {
 					return err
 				}
 			default:
@@ -268,15 +265,32 @@ func (s *siege) receiver(queue string) func(ctx context.Context, r *rand.Rand) e
 			}
 		}
 		if len(remove) > 1 && r.IntN(2) == 0 {
-			return s.removeAll(ctx, queue, remove)
+			return s.removeAll(ctx, queue, remove, began)
 		}
 		for _, m := range remove {
-			if err := s.removeOne(ctx, queue, m); err != nil {
+			if err := s.removeOne(ctx, queue, m, began); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
+}
+
+// leased reports that no other receive can have had what one gave that began at some time.
+func leased(began time.Time) bool { return time.Since(began) < visibility }
+
+// mayBeGone reports that a message may have left its queue since a receive gave it that began at some
+// time: another client deletes it, by the handle of another receive, or it is a dead letter.
+func (s *siege) mayBeGone(queue string, m message, began time.Time) bool {
+	return s.deletionTried(originOf[queue], m.Body) || queue == workQueue && !leased(began)
+}
+
+// gone reports that a call was refused since the message is not there, or on its way to the
+// dead-letter queue.
+func gone(err error) bool {
+	r, ok := errors.AsType[*refusal](err)
+	return ok && (strings.HasSuffix(r.code, "#MessageNotInflight") ||
+		strings.HasSuffix(r.code, "#InvalidParameterValueException") && strings.Contains(r.message, "does not exist"))
 }
 
 // take receives and puts what came into the ledger. The bodies of what it
@@ -301,17 +315,26 @@ func (s *siege) take(ctx context.Context, queue string, wait int) ([]message, er
 	return got, nil
 }
 
-func (s *siege) removeOne(ctx context.Context, queue string, m message) error {
+// removeOne deletes a message that a receive gave that began at some time.
+func (s *siege) removeOne(ctx context.Context, queue string, m message, began time.Time) error {
 	s.deleting(originOf[queue], m.Body)
 	err := s.p.sqs(ctx, "DeleteMessage", object{"QueueUrl": s.p.queueURL(queue), "ReceiptHandle": m.ReceiptHandle}, nil)
 	if err != nil {
 		return err
 	}
-	s.deleted(originOf[queue], m.Body)
+	s.removed(queue, m, began)
 	return nil
 }
 
-func (s *siege) removeAll(ctx context.Context, queue string, messages []message) error {
+// removed notes that a delete was acknowledged. One from work that may have come too late may have
+// found the message gone to the dead-letter queue, where it stays.
+func (s *siege) removed(queue string, m message, began time.Time) {
+	if queue != workQueue || leased(began) {
+		s.deleted(originOf[queue], m.Body)
+	}
+}
+
+func (s *siege) removeAll(ctx context.Context, queue string, messages []message, began time.Time) error {
 	entries := make([]object, len(messages))
 	for i, m := range messages {
 		s.deleting(originOf[queue], m.Body)
@@ -326,7 +349,7 @@ func (s *siege) removeAll(ctx context.Context, queue string, messages []message)
 		s.note("DeleteMessageBatch of %d: %d successful, failed: %v", len(entries), len(out.Successful), out.Failed)
 	}
 	for _, m := range messages {
-		s.deleted(originOf[queue], m.Body)
+		s.removed(queue, m, began)
 	}
 	return nil
 }
@@ -350,6 +373,7 @@ func (s *siege) drain(t *testing.T) {
 	for _, queue := range []string{workQueue, deadQueue, plainQueue, rawQueue, envelopeQueue, filteredQueue, purgedQueue} {
 		eventually(t, queue+" is empty", func() (bool, error) {
 			for began := time.Now(); time.Since(began) < testTimeout; {
+				asked := time.Now()
 				got, err := s.take(t.Context(), queue, 0)
 				if err != nil {
 					t.Fatal(err)
@@ -357,7 +381,7 @@ func (s *siege) drain(t *testing.T) {
 				if len(got) == 0 {
 					break
 				}
-				if err := s.removeAll(t.Context(), queue, got); err != nil {
+				if err := s.removeAll(t.Context(), queue, got, asked); err != nil {
 					t.Fatal(err)
 				}
 			}

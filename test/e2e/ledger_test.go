@@ -168,6 +168,14 @@ func (l *ledger) deleting(queue, body string) {
 	}
 }
 
+// deletionTried reports that a delete was asked for in this round.
+func (l *ledger) deletionTried(queue, body string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e := l.entries[queue][body]
+	return e != nil && e.tried && e.triedRound == l.round
+}
+
 // deletingAll is deleting for all that a queue may still hold.
 func (l *ledger) deletingAll(queue string) (bodies []string) {
 	l.mu.Lock()

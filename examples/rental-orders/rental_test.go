@@ -194,18 +194,23 @@ func killed(t *testing.T, s *shop, restart func()) {
 	if before.NextAttemptAt == nil {
 		t.Fatal("no next attempt is planned")
 	}
+	s.setBilling(t, http.StatusOK) // before the restart, which may take a busy machine until the fifth is due
 	restart()
 	after, ok := s.delivery(t, s.toBilling, id)
 	if !ok {
 		t.Fatal("after the restart the delivery is gone")
 	}
-	if d := cmp.Diff(before, after); d != "" {
-		t.Errorf("the delivery before and after kill -9 (-before +after):\n%s", d)
+	n := len(s.arrivals(t, "R-7"))
+	if left := time.Until(*before.NextAttemptAt); left < time.Millisecond { // the rounding of due times
+		t.Logf("the fifth was due %v before the server was asked: what there was until then is not seen", -left)
+	} else {
+		if d := cmp.Diff(before, after); d != "" {
+			t.Errorf("the delivery before and after kill -9 (-before +after):\n%s", d)
+		}
+		if n != made {
+			t.Fatalf("billing saw %d attempts before the next was due, want %d", n, made)
+		}
 	}
-	if n := len(s.arrivals(t, "R-7")); n != made {
-		t.Fatalf("billing saw %d attempts before the next was due, want %d", n, made)
-	}
-	s.setBilling(t, http.StatusOK)
 	s.awaitDelivery(t, s.toBilling, id, "R-7 reaches billing", func(d delivery) bool { return d.State == "delivered" })
 	all := s.arrivals(t, "R-7")
 	if len(all) != made+1 {

@@ -141,6 +141,13 @@ func TestFlush(t *testing.T) {
 		}
 	}
 	storetest.Equal(t, want, e.base)
+	// Nothing of the overlay lies above it any more.
+	for _, s := range []store.Store{e.base, want} {
+		if err := s.Apply(store.NoSync, storetest.Sets("a", "4", "b", "4", "bb", "4")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	storetest.Equal(t, want, e)
 }
 
 // A Seek finds the first key of both stores from there on, however the walk came there, and neither

@@ -39,7 +39,7 @@ var rings = [][]string{
 }
 
 // pure are the directories of ring 1: command, now → new state, mutations, effects.
-var pure = []string{"alarm", "deliverystream", "function", "iam", "ingest", "key", "kms", "platform", "policy", "queue", "stack", "topic"}
+var pure = []string{"alarm", "deliverystream", "function", "iam", "ingest", "key", "kms", "metricmath", "platform", "policy", "queue", "stack", "topic"}
 
 // impure is what ring 1 must not import outside of its tests.
 var impure = []string{

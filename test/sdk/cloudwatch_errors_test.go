@@ -151,7 +151,7 @@ func TestGetMetricErrors(t *testing.T) {
 		{[]types.MetricDataQuery{query("A", "Sum")}, "The value A for parameter MetricDataQueries.member.1.Id is not matching the expected pattern ^[a-z][a-zA-Z0-9_]*$."},
 		{[]types.MetricDataQuery{query("a", "Sum"), query("a", "Sum")}, "The values for parameter id in MetricDataQueries are not unique."},
 		{[]types.MetricDataQuery{query("a", "Sum"), query("b", "None")}, "The value None for parameter MetricDataQueries.member.2.MetricStat.Stat is not a valid statistic."},
-		{[]types.MetricDataQuery{{Id: aws.String("e"), Expression: aws.String("1")}}, "The parameter MetricDataQueries.member.1.Expression is not supported: metric math is not built yet."},
+		{[]types.MetricDataQuery{{Id: aws.String("e"), Expression: aws.String("1")}}, "Error in expression 'e': The result is a single number. It must be a time series, or an array of time series."},
 		{nil, "The parameter MetricDataQueries must have at least one element."},
 	} {
 		if tc.queries == nil {

@@ -26,22 +26,27 @@ var (
 	queryID    = regexp.MustCompile(`^[a-z][a-zA-Z0-9_]*$`)
 )
 
-// query is a validated MetricDataQuery.
+// query is a validated MetricDataQuery: of a metric, or an expression.
 type query struct {
-	id, label string
-	metric    metrics.Metric
-	stat      metrics.Statistic
-	period    int64 // seconds
-	unit      *string
-	returned  bool
+	id, label  string
+	expression string // empty: a metric
+	metric     metrics.Metric
+	stat       metrics.Statistic
+	period     int64 // seconds; 0: an expression without one
+	unit       *string
+	returned   bool
 }
 
 // getMetricData answers GetMetricData: a result for each query, also without data, by default
-// newest values first. Periods begin as in GetMetricStatistics. If there are more values than
-// requested, the answer ends after that number, also within a query; its token continues
-// there.
+// newest values first; of an expression, one for each of its time series. Periods begin as in
+// GetMetricStatistics. If there are more values than requested, the answer ends after that
+// number, also within a result; its token continues there.
 func (s *Service) getMetricData(_ context.Context, call *api.Call, in *GetMetricDataInput) (*GetMetricDataOutput, error) {
 	queries, err := readQueries(call, in)
+	if err != nil {
+		return nil, err
+	}
+	program, err := compile(queries)
 	if err != nil {
 		return nil, err
 	}
@@ -61,36 +66,48 @@ func (s *Service) getMetricData(_ context.Context, call *api.Call, in *GetMetric
 		left = *in.MaxDatapoints
 	}
 	list := tokenList(in, queries)
-	place, ok := readToken(list, in.NextToken)
-	at, beyond, ok2 := splitPlace(place)
-	if !ok || !ok2 || at >= max(len(queries), 1) {
+	text, ok := readToken(list, in.NextToken)
+	begin, ok2 := splitPlace(text)
+	if !ok || !ok2 || begin.query >= max(len(queries), 1) {
 		return nil, fault.New(fault.InvalidNextToken, "")
 	}
+	asked := &asked{service: s, queries: queries, program: program, now: call.Time, from: from, to: to, ascending: ascending}
 	out := &GetMetricDataOutput{MetricDataResults: []MetricDataResult{}, Messages: []MessageData{}}
-	for ; at < len(queries); at++ {
-		q := &queries[at]
-		if !q.returned {
+	for at := begin.query; at < len(queries); at++ {
+		if !queries[at].returned {
 			continue
 		}
 		if left == 0 {
-			out.NextToken = nextToken(list, fmt.Sprintf("%d %d", at, beyond))
-			break
+			out.NextToken = nextToken(list, place{query: at}.String())
+			return out, nil
 		}
-		start, end := span(call.Time, from, to, q.period)
-		result, err := s.answer(q, start, end, ascending)
+		results, err := asked.results(at)
 		if err != nil {
 			return nil, err
 		}
-		result.skip(beyond, ascending)
-		beyond = 0
-		if n := len(result.Values); n > left {
-			result.Timestamps, result.Values, result.StatusCode = result.Timestamps[:left], result.Values[:left], "PartialData"
-			out.NextToken = nextToken(list, fmt.Sprintf("%d %d", at, result.Timestamps[left-1]))
-			out.MetricDataResults = append(out.MetricDataResults, result)
-			break
+		first := 0
+		if at == begin.query {
+			first = min(begin.series, len(results))
 		}
-		left -= len(result.Values)
-		out.MetricDataResults = append(out.MetricDataResults, result)
+		for i, result := range results[first:] {
+			here := place{query: at, series: first + i}
+			if left == 0 {
+				out.NextToken = nextToken(list, here.String())
+				return out, nil
+			}
+			if here.query == begin.query && here.series == begin.series {
+				result.skip(begin.last, ascending)
+			}
+			if n := len(result.Values); n > left {
+				result.Timestamps, result.Values, result.StatusCode = result.Timestamps[:left], result.Values[:left], "PartialData"
+				here.last = result.Timestamps[left-1]
+				out.NextToken = nextToken(list, here.String())
+				out.MetricDataResults = append(out.MetricDataResults, result)
+				return out, nil
+			}
+			left -= len(result.Values)
+			out.MetricDataResults = append(out.MetricDataResults, result)
+		}
 	}
 	return out, nil
 }
@@ -149,21 +166,27 @@ func tokenList(in *GetMetricDataInput, queries []query) string {
 	h := fnv.New64a()
 	fmt.Fprint(h, *in.StartTime, *in.EndTime, api.Deref(in.ScanBy))
 	for _, q := range queries {
-		fmt.Fprintf(h, "%q %q %q %s %d;", q.id, q.metric, q.stat.Text, api.Deref(q.unit), q.period)
+		fmt.Fprintf(h, "%q %q %q %s %d %q;", q.id, q.metric, q.stat.Text, api.Deref(q.unit), q.period, q.expression)
 	}
 	return fmt.Sprintf("GetMetricData %x", h.Sum64())
 }
 
-// splitPlace parses the position in a token: the query, and the time of its last returned
-// value.
-func splitPlace(place string) (at int, last api.Time, ok bool) {
-	if place == "" {
-		return 0, 0, true
+// place is where a page ends, and the next one begins.
+type place struct {
+	query  int
+	last   api.Time // of the last returned value of the series; 0: none
+	series int      // of those of the query
+}
+
+func (p place) String() string { return fmt.Sprintf("%d %d %d", p.query, p.last, p.series) }
+
+// splitPlace parses the place in a token.
+func splitPlace(text string) (p place, ok bool) {
+	if text == "" {
+		return p, true
 	}
-	first, second, _ := strings.Cut(place, " ")
-	at, err := strconv.Atoi(first)
-	n, err2 := strconv.ParseInt(second, 10, 64)
-	return at, api.Time(n), err == nil && err2 == nil && at >= 0
+	_, err := fmt.Sscanf(text, "%d %d %d", &p.query, &p.last, &p.series)
+	return p, err == nil && p.query >= 0 && p.series >= 0
 }
 
 func unfit(format string, args ...any) error {
@@ -182,10 +205,9 @@ func readQueries(call *api.Call, in *GetMetricDataInput) ([]query, error) {
 	}
 	queries := make([]query, len(in.MetricDataQueries))
 	ids := make(map[string]bool, len(queries))
-	returned, oneStat, onePeriod := false, true, true
+	returned := false
 	for i := range queries {
-		at := fmt.Sprintf("MetricDataQueries.member.%d.", i+1)
-		q, err := readQuery(call, at, &in.MetricDataQueries[i])
+		q, err := readQuery(call, i+1, &in.MetricDataQueries[i])
 		if err != nil {
 			return nil, err
 		}
@@ -195,15 +217,32 @@ func readQueries(call *api.Call, in *GetMetricDataInput) ([]query, error) {
 		ids[q.id] = true
 		returned = returned || q.returned
 		queries[i] = q
-		oneStat = oneStat && q.stat.Text == queries[0].stat.Text
-		onePeriod = onePeriod && q.period == queries[0].period
 	}
 	if !returned {
 		return nil, unfit("At least one of the queries in MetricDataQueries must return data.")
 	}
+	nameMetrics(queries)
+	return queries, nil
+}
+
+// nameMetrics gives labels to the metrics without one: names, and in what else they differ.
+func nameMetrics(queries []query) {
+	var first *query
+	oneStat, onePeriod := true, true
 	for i := range queries {
 		q := &queries[i]
-		if q.label != "" {
+		if q.expression != "" {
+			continue
+		}
+		if first == nil {
+			first = q
+		}
+		oneStat = oneStat && q.stat.Text == first.stat.Text
+		onePeriod = onePeriod && q.period == first.period
+	}
+	for i := range queries {
+		q := &queries[i]
+		if q.label != "" || q.expression != "" {
 			continue
 		}
 		q.label = q.metric.Name
@@ -214,10 +253,11 @@ func readQueries(call *api.Call, in *GetMetricDataInput) ([]query, error) {
 			q.label += " " + strconv.FormatInt(q.period, 10)
 		}
 	}
-	return queries, nil
 }
 
-func readQuery(call *api.Call, at string, in *MetricDataQuery) (q query, err error) {
+// readQuery validates a query; number is its place, counted from 1.
+func readQuery(call *api.Call, number int, in *MetricDataQuery) (q query, err error) {
+	at := fmt.Sprintf("MetricDataQueries.member.%d.", number)
 	switch {
 	case in.Id == nil:
 		return q, unfit("The parameter %sId is required.", at)
@@ -225,8 +265,10 @@ func readQuery(call *api.Call, at string, in *MetricDataQuery) (q query, err err
 		return q, unfit("The value %s for parameter %sId is not matching the expected pattern ^[a-z][a-zA-Z0-9_]*$.", shorten(*in.Id), at)
 	case in.Expression != nil && in.MetricStat != nil:
 		return q, unfit("The parameters MetricDataQuery Expression and MetricStat are mutually exclusive and you have specified both.")
+	case in.AccountId != nil && *in.AccountId != call.Account:
+		return q, unfit("The value %s for parameter %sAccountId is not an account that is linked to this one.", shorten(*in.AccountId), at)
 	case in.Expression != nil:
-		return q, unfit("The parameter %sExpression is not supported: metric math is not built yet.", at)
+		return readExpression(number, in)
 	case in.MetricStat == nil: // AWS's message ends so
 		return q, unfit("The parameter %sMetricStat is required.\n", at)
 	case in.MetricStat.Metric == nil:
@@ -235,8 +277,6 @@ func readQuery(call *api.Call, at string, in *MetricDataQuery) (q query, err err
 		return q, unfit("The parameter %sMetricStat.Period is required.", at)
 	case in.MetricStat.Stat == nil:
 		return q, unfit("The parameter %sMetricStat.Stat is required.", at)
-	case in.AccountId != nil && *in.AccountId != call.Account:
-		return q, unfit("The value %s for parameter %sAccountId is not an account that is linked to this one.", shorten(*in.AccountId), at)
 	}
 	stat := in.MetricStat
 	at += "MetricStat."

@@ -49,7 +49,7 @@ func New(o Options) *Service { return &Service{metrics: o.Metrics, alarms: o.Ala
 func (s *Service) Operations() []api.Operation {
 	return api.Guarded(access, []api.Operation{
 		api.Op("PutMetricData", s.putMetricData),
-		api.Op("GetMetricData", s.getMetricData).Holding(8 << 20),
+		api.Op("GetMetricData", s.getMetricData).Holding(12 << 20),
 		api.Op("GetMetricStatistics", s.getMetricStatistics).Holding(1 << 20),
 		api.Op("ListMetrics", s.listMetrics),
 		api.Op("PutMetricAlarm", s.putMetricAlarm),

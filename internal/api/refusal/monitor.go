@@ -1,6 +1,7 @@
 package refusal
 
 import (
+	"godwit.dev/godwit/internal/metricmath"
 	"godwit.dev/godwit/internal/monitor/alarms"
 	"godwit.dev/godwit/internal/monitor/logs"
 )
@@ -19,4 +20,18 @@ var monitor = sentences{
 	logs.ErrSpan:         "The batch of log events in a single PutLogEvents request cannot span more than 24 hours.",
 	logs.ErrToken:        "The specified nextToken is invalid.",
 	logs.ErrFull:         "",
+
+	metricmath.ErrSyntax:      "Error in expression '%s': Invalid syntax",
+	metricmath.ErrFunction:    "Error in expression '%s': Function '%s' not found",
+	metricmath.ErrUnsupported: "Error in expression '%s': The function %s is not supported.",
+	metricmath.ErrInsights:    "Error in expression '%s': Metrics Insights queries are not supported.",
+	metricmath.ErrUnknown:     "Error in expression '%s': There is no metric and no expression with the Id '%s'.",
+	metricmath.ErrCycle:       "Error in expression '%s': It refers to itself.",
+	metricmath.ErrArguments:   "Error in expression '%s': The function %s does not take these arguments.",
+	metricmath.ErrOperands:    "Error in expression '%s': The operator %s does not take these operands.",
+	metricmath.ErrElements:    "Error in expression '%s': The elements of an array must be time series.",
+	metricmath.ErrScalar:      "Error in expression '%s': The result is a single number. It must be a time series, or an array of time series.",
+	metricmath.ErrDepth:       "Error in expression '%s': It is nested more than %d deep.",
+	metricmath.ErrParts:       "Error in expression '%s': The expressions of a request can have %d parts.",
+	metricmath.ErrDatapoints:  "Error in expression '%s': It needs too many datapoints. You may reduce them by increasing Period, or decreasing the time range.",
 }

@@ -1,0 +1,106 @@
+package cloudwatch
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/metricmath"
+)
+
+// Bounds of the expressions in a request, in datapoints: of what they hold at once, and of all
+// that they make and look at.
+const (
+	maxHeld = 3 * maxDataPoints
+	maxMade = 50 * maxDataPoints
+)
+
+// readExpression validates a query that is an expression, but for its language; number is its
+// place, counted from 1.
+func readExpression(number int, in *MetricDataQuery) (q query, err error) {
+	if err := checkLength(fmt.Sprintf("metricDataQueries.%d.member.expression", number), in.Expression, 1, metricmath.MaxExpression); err != nil {
+		return q, err
+	}
+	q = query{id: *in.Id, label: api.Deref(in.Label), expression: *in.Expression, returned: in.ReturnData == nil || *in.ReturnData}
+	if in.Period != nil {
+		if q.period, err = readPeriod(fmt.Sprintf("MetricDataQueries.member.%d.Period", number), *in.Period); err != nil {
+			return q, unfit("%s", err)
+		}
+	}
+	return q, nil
+}
+
+// compile parses the expressions among queries; nil: there are none.
+func compile(queries []query) (*metricmath.Program, error) {
+	if !slices.ContainsFunc(queries, func(q query) bool { return q.expression != "" }) {
+		return nil, nil
+	}
+	all := make([]metricmath.Query, len(queries))
+	for i, q := range queries {
+		all[i] = metricmath.Query{ID: q.id, Expression: q.expression, Label: q.label, Period: q.period}
+	}
+	return metricmath.Compile(all)
+}
+
+// asked are queries with their range of time.
+type asked struct {
+	service   *Service
+	queries   []query
+	program   *metricmath.Program // nil: there are no expressions
+	now       time.Time
+	from, to  time.Time
+	ascending bool
+
+	evaluation *metricmath.Evaluation // nil: not begun
+}
+
+// span is the range of time for a period in seconds, in epoch seconds.
+func (a *asked) span(period int64) (from, to int64) { return span(a.now, a.from, a.to, period) }
+
+// results are the results of a query: of an expression that is an array, any number, and else one.
+func (a *asked) results(at int) ([]MetricDataResult, error) {
+	q := &a.queries[at]
+	if q.expression == "" {
+		from, to := a.span(q.period)
+		result, err := a.service.answer(q, from, to, a.ascending)
+		return []MetricDataResult{result}, err
+	}
+	if a.evaluation == nil {
+		a.evaluation = a.program.Evaluate(metricmath.Options{Read: a.read, Span: a.span, Bounds: metricmath.Bounds{Held: maxHeld, Made: maxMade}})
+	}
+	all, err := a.evaluation.Result(at)
+	if err != nil {
+		return nil, err
+	}
+	results := make([]MetricDataResult, len(all))
+	for i, series := range all {
+		r := MetricDataResult{
+			Id: q.id, Label: series.Label, Timestamps: make([]api.Time, len(series.Points)), Values: make([]float64, len(series.Points)), StatusCode: "Complete",
+		}
+		for j, point := range series.Points {
+			r.Timestamps[j], r.Values[j] = api.TimeOf(time.Unix(point.At, 0)), point.Value
+		}
+		if !a.ascending {
+			slices.Reverse(r.Timestamps)
+			slices.Reverse(r.Values)
+		}
+		results[i] = r
+	}
+	return results, nil
+}
+
+// read returns the points of a metric, for expressions.
+func (a *asked) read(at int) ([]metricmath.Point, error) {
+	q := &a.queries[at]
+	from, to := a.span(q.period)
+	result, err := a.service.answer(q, from, to, true)
+	if err != nil {
+		return nil, err
+	}
+	points := make([]metricmath.Point, len(result.Values))
+	for i, value := range result.Values {
+		points[i] = metricmath.Point{At: result.Timestamps[i].Std().Unix(), Value: value}
+	}
+	return points, nil
+}

@@ -1,0 +1,295 @@
+package metricmath
+
+import (
+	"cmp"
+	"math"
+)
+
+// Bounds are bounds of an evaluation, in datapoints.
+type Bounds struct {
+	Held int // by metrics and results at once
+	Made int // and looked at, altogether
+}
+
+// Options are what an evaluation needs.
+type Options struct {
+	// Read returns the points of a metric, by its place among the queries. It is called once at
+	// most for each metric.
+	Read func(query int) ([]Point, error)
+	// Span is the range of time for series with a period in seconds, in epoch seconds: periods
+	// begin at from and at the multiples of the period after it, below to.
+	Span   func(period int64) (from, to int64)
+	Bounds Bounds
+}
+
+// Evaluation computes the results of a program's queries.
+type Evaluation struct {
+	*Program
+	options Options
+	results []*value // those of queries that others refer to
+	current int      // the query whose expression is evaluated
+	held    int
+	made    int
+}
+
+// Evaluate begins an evaluation.
+func (p *Program) Evaluate(o Options) *Evaluation {
+	return &Evaluation{Program: p, options: o, results: make([]*value, len(p.queries))}
+}
+
+// Result returns the time series of a query, in the order of an array. Its errors are those of
+// Read, and ErrDatapoints.
+func (e *Evaluation) Result(query int) ([]Series, error) {
+	v, err := e.of(query)
+	if err != nil {
+		return nil, err
+	}
+	e.release(v)
+	return v.series, nil
+}
+
+// value is the value of a part of an expression.
+type value struct {
+	kind   kind
+	number float64  // of a scalar; NaN: it is unknown
+	series []Series // of others
+	own    int      // the points that are held for this value alone
+}
+
+func size(series []Series) (points int) {
+	for i := range series {
+		points += len(series[i].Points) + 1 // and what the series itself uses
+	}
+	return points
+}
+
+func (e *Evaluation) tooMany() error { return ErrDatapoints.With(e.queries[e.current].ID) }
+
+// spend counts work.
+func (e *Evaluation) spend(points int) error {
+	if e.made += points; e.made > e.options.Bounds.Made {
+		return e.tooMany()
+	}
+	return nil
+}
+
+// reserve counts points that are going to be made as work, and as held until the part of the
+// expression that makes them is evaluated.
+func (e *Evaluation) reserve(points int) error {
+	if e.held += points; e.held > e.options.Bounds.Held {
+		return e.tooMany()
+	}
+	return e.spend(points)
+}
+
+// release ends the holding of a value's points.
+func (e *Evaluation) release(v *value) {
+	e.held -= v.own
+	v.own = 0
+}
+
+// of returns the result of a query.
+func (e *Evaluation) of(query int) (*value, error) {
+	if known := e.results[query]; known != nil {
+		return &value{kind: known.kind, series: known.series}, nil
+	}
+	before := e.current
+	e.current = query
+	v, err := e.compute(query)
+	e.current = before
+	if err != nil || e.used[query] == 0 {
+		return v, err
+	}
+	e.results[query] = v // which keeps its points
+	return &value{kind: v.kind, series: v.series}, nil
+}
+
+func (e *Evaluation) compute(query int) (*value, error) {
+	q := &e.queries[query]
+	if e.roots[query] == nil {
+		points, err := e.options.Read(query)
+		if err != nil {
+			return nil, err
+		}
+		v := &value{kind: single, series: []Series{{q.Label, q.Period, points}}, own: len(points) + 1}
+		return v, e.reserve(v.own)
+	}
+	v, err := e.evaluate(e.roots[query])
+	if err != nil {
+		return nil, err
+	}
+	labelled := make([]Series, len(v.series)) // those of v may be of another query
+	for i, s := range v.series {
+		labelled[i] = Series{e.label(q, s.Label), s.Period, s.Points}
+	}
+	v.series = labelled
+	return v, e.spend(len(labelled))
+}
+
+// label is the label of a series in the result of an expression.
+func (e *Evaluation) label(q *Query, of string) string {
+	switch {
+	case !e.Array(e.current) || of == "":
+		return cmp.Or(q.Label, q.ID)
+	case q.Label == "":
+		return of
+	}
+	return q.Label + " " + of
+}
+
+// evaluate computes a part of an expression.
+func (e *Evaluation) evaluate(n *node) (*value, error) {
+	switch n.operation {
+	case aNumber:
+		return &value{number: n.number}, nil
+	case anID:
+		return e.of(n.queries[0])
+	case aText, aWord:
+		return &value{}, nil
+	default:
+	}
+	if n.text == "METRICS" && n.operation == aCall {
+		return e.metricsOf(n)
+	}
+	parts := make([]*value, len(n.parts))
+	used := 0
+	for i, part := range n.parts {
+		var err error
+		if parts[i], err = e.evaluate(part); err != nil {
+			return nil, err
+		}
+		used += size(parts[i].series)
+	}
+	if err := e.spend(used + 1); err != nil {
+		return nil, err
+	}
+	owned := 0
+	for _, part := range parts {
+		owned += part.own
+	}
+	before := e.held
+	v, err := e.combine(n, parts)
+	if err != nil {
+		return nil, err
+	}
+	v.kind = n.kind
+	if v.own = size(v.series); shares(n) { // the rest is held for others
+		v.own = min(v.own, owned)
+	}
+	e.held = before - owned + v.own
+	return v, nil
+}
+
+// shares reports whether the series in the value of a part are those of its own parts.
+func shares(n *node) bool {
+	return n.operation == anArray || n.operation == aCall && functions[n.text].shares
+}
+
+// combine computes a part of an expression of the values of its own parts.
+func (e *Evaluation) combine(n *node, parts []*value) (*value, error) {
+	switch n.operation {
+	case anArray:
+		v := &value{}
+		for _, part := range parts {
+			v.series = append(v.series, part.series...)
+		}
+		return v, nil
+	case aNegation:
+		if parts[0].kind == scalar {
+			return &value{number: -parts[0].number}, nil
+		}
+		return e.eachPoint(parts[0], func(x float64) float64 { return -x })
+	case anOperator:
+		return e.operate(operators[n.text], parts[0], parts[1])
+	default:
+		return functions[n.text].compute(e, n, parts)
+	}
+}
+
+func (e *Evaluation) metricsOf(n *node) (*value, error) {
+	v := &value{kind: array, series: make([]Series, 0, len(n.queries))}
+	if err := e.spend(len(n.queries)); err != nil {
+		return nil, err
+	}
+	for _, query := range n.queries {
+		one, err := e.of(query)
+		if err != nil {
+			return nil, err
+		}
+		v.series = append(v.series, one.series...)
+	}
+	return v, nil
+}
+
+// fallbackPeriod is the period of series that depend on no metric, in seconds.
+const fallbackPeriod = 60
+
+// period is the period of a series that the current expression makes of nothing, in seconds:
+// the expression's own, or the longest that the periods of its metrics are multiples of, or else
+// of all metrics.
+func (e *Evaluation) period() int64 {
+	if own := e.queries[e.current].Period; own > 0 {
+		return own
+	}
+	all := int64(0)
+	for _, metric := range e.metrics[e.current] {
+		all = divisor(all, e.queries[metric].Period)
+	}
+	if all > 0 {
+		return all
+	}
+	for i := range e.queries {
+		if e.roots[i] == nil {
+			all = divisor(all, e.queries[i].Period)
+		}
+	}
+	return cmp.Or(all, fallbackPeriod)
+}
+
+// divisor is the greatest common divisor of two periods; of 0 and another, the other.
+func divisor(a, b int64) int64 {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}
+
+// periods is how many periods there are in the range of time.
+func (e *Evaluation) periods(period int64) int64 {
+	from, to := e.options.Span(period)
+	if period <= 0 || to <= from {
+		return 0
+	}
+	return (to-from-1)/period + 1
+}
+
+// eachPeriod calls f with the beginning of each period in the range of time, in epoch seconds,
+// in ascending order, after it has reserved a point for each.
+func (e *Evaluation) eachPeriod(period int64, f func(at int64)) error {
+	n := e.periods(period)
+	if n > int64(e.options.Bounds.Held) {
+		return e.tooMany()
+	}
+	if err := e.reserve(int(n) + 1); err != nil {
+		return err
+	}
+	from, _ := e.options.Span(period)
+	for i := range n {
+		f(from + i*period)
+	}
+	return nil
+}
+
+// grid makes a series with a point in each period; f is given the period's beginning.
+func (e *Evaluation) grid(period int64, f func(at int64) float64) (*value, error) {
+	s := Series{Period: period}
+	err := e.eachPeriod(period, func(at int64) { s.put(at, f(at)) })
+	return &value{series: []Series{s}}, err
+}
+
+// put adds a point, unless its value is no finite number.
+func (s *Series) put(at int64, value float64) {
+	if !math.IsNaN(value) && !math.IsInf(value, 0) {
+		s.Points = append(s.Points, Point{at, value})
+	}
+}

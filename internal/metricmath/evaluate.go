@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// Bounds are bounds of an evaluation, in datapoints.
+// Bounds are bounds of an evaluation, in datapoints of 16 bytes.
 type Bounds struct {
 	Held int // by metrics and results at once
 	Made int // and looked at, altogether
@@ -56,9 +56,18 @@ type value struct {
 	own    int      // the points that are held for this value alone
 }
 
-func size(series []Series) (points int) {
+// A point uses pointBytes, and a series without its points as much as seriesPoints points.
+const (
+	pointBytes   = 16
+	seriesPoints = 3
+)
+
+// size is the memory of series, in points.
+func size(series []Series) int { return count(series) + len(series)*seriesPoints }
+
+func count(series []Series) (points int) {
 	for i := range series {
-		points += len(series[i].Points) + 1 // and what the series itself uses
+		points += len(series[i].Points)
 	}
 	return points
 }
@@ -111,7 +120,7 @@ func (e *Evaluation) compute(query int) (*value, error) {
 		if err != nil {
 			return nil, err
 		}
-		v := &value{kind: single, series: []Series{{q.Label, q.Period, points}}, own: len(points) + 1}
+		v := &value{kind: single, series: []Series{{q.Label, q.Period, points}}, own: len(points) + seriesPoints}
 		return v, e.reserve(v.own)
 	}
 	v, err := e.evaluate(e.roots[query])
@@ -120,21 +129,29 @@ func (e *Evaluation) compute(query int) (*value, error) {
 	}
 	labelled := make([]Series, len(v.series)) // those of v may be of another query
 	for i, s := range v.series {
-		labelled[i] = Series{e.label(q, s.Label), s.Period, s.Points}
+		label, made := e.label(q, s.Label)
+		if made {
+			long := len(label)/pointBytes + 1
+			if err := e.reserve(long); err != nil {
+				return nil, err
+			}
+			v.own += long
+		}
+		labelled[i] = Series{label, s.Period, s.Points}
 	}
 	v.series = labelled
 	return v, e.spend(len(labelled))
 }
 
-// label is the label of a series in the result of an expression.
-func (e *Evaluation) label(q *Query, of string) string {
+// label is the label of a series in the result of an expression. made says that it is a new text.
+func (e *Evaluation) label(q *Query, of string) (label string, made bool) {
 	switch {
 	case !e.Array(e.current) || of == "":
-		return cmp.Or(q.Label, q.ID)
+		return cmp.Or(q.Label, q.ID), false
 	case q.Label == "":
-		return of
+		return of, false
 	}
-	return q.Label + " " + of
+	return q.Label + " " + of, true
 }
 
 // evaluate computes a part of an expression.
@@ -168,13 +185,20 @@ func (e *Evaluation) evaluate(n *node) (*value, error) {
 		owned += part.own
 	}
 	before := e.held
+	if shares(n) {
+		for _, part := range parts {
+			if err := e.reserve(len(part.series) * seriesPoints); err != nil {
+				return nil, err
+			}
+		}
+	}
 	v, err := e.combine(n, parts)
 	if err != nil {
 		return nil, err
 	}
-	v.kind = n.kind
-	if v.own = size(v.series); shares(n) { // the rest is held for others
-		v.own = min(v.own, owned)
+	v.kind, v.own = n.kind, size(v.series)
+	if shares(n) { // the rest of the points is held for others
+		v.own = min(count(v.series), owned) + len(v.series)*seriesPoints
 	}
 	e.held = before - owned + v.own
 	return v, nil
@@ -207,10 +231,11 @@ func (e *Evaluation) combine(n *node, parts []*value) (*value, error) {
 }
 
 func (e *Evaluation) metricsOf(n *node) (*value, error) {
-	v := &value{kind: array, series: make([]Series, 0, len(n.queries))}
-	if err := e.spend(len(n.queries)); err != nil {
+	v := &value{kind: array, own: len(n.queries) * seriesPoints}
+	if err := e.reserve(v.own); err != nil {
 		return nil, err
 	}
+	v.series = make([]Series, 0, len(n.queries))
 	for _, query := range n.queries {
 		one, err := e.of(query)
 		if err != nil {
@@ -270,7 +295,7 @@ func (e *Evaluation) eachPeriod(period int64, f func(at int64)) error {
 	if n > int64(e.options.Bounds.Held) {
 		return e.tooMany()
 	}
-	if err := e.reserve(int(n) + 1); err != nil {
+	if err := e.reserve(int(n) + seriesPoints); err != nil {
 		return err
 	}
 	from, _ := e.options.Span(period)

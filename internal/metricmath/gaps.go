@@ -117,7 +117,7 @@ func choose(e *Evaluation, _ *node, parts []*value) (*value, error) {
 			made = otherwise.series[0]
 		}
 		made.Label = ""
-		return &value{series: []Series{made}}, e.reserve(len(made.Points) + 1)
+		return &value{series: []Series{made}}, e.reserve(len(made.Points) + seriesPoints)
 	}
 	of := func(v *value) func(at int64) float64 {
 		if v.kind == scalar {

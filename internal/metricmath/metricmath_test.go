@@ -333,15 +333,18 @@ func TestBounds(t *testing.T) {
 		bounds      Bounds
 		err         error
 	}{
-		{[]string{"m1+m2"}, Bounds{24, 1000}, nil}, // two metrics of five points, and as many as the sum could have
-		{[]string{"m1+m2"}, Bounds{22, 1000}, ErrDatapoints},
-		{[]string{"m1+1+1+1+1+1+1+1"}, Bounds{18, 1000}, nil}, // what was computed on the way is let go
+		{[]string{"m1+m2"}, Bounds{29, 1000}, nil}, // two metrics of five points, and as many as the sum could have; three more for each series
+		{[]string{"m1+m2"}, Bounds{28, 1000}, ErrDatapoints},
+		{[]string{"m1+1+1+1+1+1+1+1"}, Bounds{24, 1000}, nil}, // what was computed on the way is let go
+		{[]string{"m1+1+1+1+1+1+1+1"}, Bounds{23, 1000}, ErrDatapoints},
 		{[]string{"m1+1+1+1+1+1+1+1"}, Bounds{1000, 50}, ErrDatapoints},
 		{[]string{"[m1,m1,m1]", "[e1,e1,e1]", "[e2,e2,e2]", "[e3,e3,e3]", "[e4,e4,e4]", "[e5,e5,e5]", "SUM(e6)"}, bounds, ErrDatapoints},
-		{[]string{"TIME_SERIES(1)"}, Bounds{5, 1000}, ErrDatapoints},
-		{[]string{"FILL(m1, 0)"}, Bounds{12, 1000}, ErrDatapoints},
-		{[]string{"IF(1, m1)"}, Bounds{11, 1000}, ErrDatapoints},
-		{[]string{"SORT([m1,m2], SUM, ASC)"}, Bounds{12, 1000}, nil}, // the points of both are shared
+		{[]string{"[m1,m1,m1]", "[e1,e1,e1]", "[e2,e2,e2]"}, Bounds{125, 1000}, nil}, // the points are shared, 39 series are not
+		{[]string{"[m1,m1,m1]", "[e1,e1,e1]", "[e2,e2,e2]"}, Bounds{124, 1000}, ErrDatapoints},
+		{[]string{"TIME_SERIES(1)"}, Bounds{7, 1000}, ErrDatapoints},
+		{[]string{"FILL(m1, 0)"}, Bounds{15, 1000}, ErrDatapoints},
+		{[]string{"IF(1, m1)"}, Bounds{15, 1000}, ErrDatapoints},
+		{[]string{"SORT([m1,m2], SUM, ASC)"}, Bounds{28, 1000}, nil},
 	} {
 		p, queries, err := program(metrics, tc.expressions...)
 		if err != nil {
@@ -361,6 +364,17 @@ func TestBounds(t *testing.T) {
 	p, _, err := program(metrics, "TIME_SERIES(1)")
 	if err != nil {
 		t.Fatal(err)
+	}
+	labelled, err := Compile([]Query{{ID: "m1", Period: 60}, {ID: "e1", Expression: "METRICS()", Label: strings.Repeat("x", 16*1000)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := labelled.Evaluate(options(metrics, bounds)).Result(1); err != nil {
+		t.Errorf("a long label of a series without one: %v", err)
+	}
+	labelled.queries[0].Label = "of"
+	if _, err := labelled.Evaluate(options(metrics, bounds)).Result(1); !errors.Is(err, ErrDatapoints) {
+		t.Errorf("a label that is too long with that of a series: %v", err)
 	}
 	o := options(metrics, bounds)
 	o.Span = func(int64) (from, to int64) { return math.MinInt64 / 4, math.MaxInt64 / 4 }

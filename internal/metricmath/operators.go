@@ -68,7 +68,7 @@ func (e *Evaluation) operate(f func(a, b float64) float64, left, right *value) (
 // pair applies an operator to two series. Where only one of them has a point, the other is 0.
 func (e *Evaluation) pair(f func(a, b float64) float64, label string, a, b *Series) (Series, error) {
 	made := Series{Label: label, Period: divisor(a.Period, b.Period)}
-	if err := e.reserve(len(a.Points) + len(b.Points) + 1); err != nil {
+	if err := e.reserve(len(a.Points) + len(b.Points) + seriesPoints); err != nil {
 		return made, err
 	}
 	made.Points = make([]Point, 0, max(len(a.Points), len(b.Points)))
@@ -110,7 +110,7 @@ func (e *Evaluation) eachPoint(of *value, f func(x float64) float64) (*value, er
 func (e *Evaluation) eachNext(of *value, f func(before *Point, p Point) float64) (*value, error) {
 	return e.eachSeries(of, func(s *Series) (Series, error) {
 		made := Series{Label: s.Label, Period: s.Period}
-		if err := e.reserve(len(s.Points) + 1); err != nil {
+		if err := e.reserve(len(s.Points) + seriesPoints); err != nil {
 			return made, err
 		}
 		made.Points = make([]Point, 0, len(s.Points))

@@ -21,6 +21,10 @@ const (
 	maxDataPoints = 100_800
 )
 
+// maxResults bounds the results of an answer, which an array may have more of than there are
+// queries.
+const maxResults = 5000
+
 var (
 	scanOrders = []string{"TimestampDescending", "TimestampAscending"}
 	queryID    = regexp.MustCompile(`^[a-z][a-zA-Z0-9_]*$`)
@@ -81,24 +85,22 @@ func (s *Service) getMetricData(_ context.Context, call *api.Call, in *GetMetric
 			out.NextToken = nextToken(list, place{query: at}.String())
 			return out, nil
 		}
-		results, err := asked.results(at)
+		n, result, err := asked.results(at)
 		if err != nil {
 			return nil, err
 		}
-		first := 0
+		here := place{query: at}
 		if at == begin.query {
-			first = min(begin.series, len(results))
+			here = begin
 		}
-		for i, result := range results[first:] {
-			here := place{query: at, series: first + i}
-			if left == 0 {
+		for ; here.series < n; here = (place{query: at, series: here.series + 1}) {
+			if left == 0 || len(out.MetricDataResults) == maxResults {
 				out.NextToken = nextToken(list, here.String())
 				return out, nil
 			}
-			if here.query == begin.query && here.series == begin.series {
-				result.skip(begin.last, ascending)
-			}
-			if n := len(result.Values); n > left {
+			result := result(here.series)
+			result.skip(here.last, ascending)
+			if len(result.Values) > left {
 				result.Timestamps, result.Values, result.StatusCode = result.Timestamps[:left], result.Values[:left], "PartialData"
 				here.last = result.Timestamps[left-1]
 				out.NextToken = nextToken(list, here.String())

@@ -81,6 +81,8 @@ func TestMetrics(t *testing.T) {
 		{"GetMetricStatistics", `{"Namespace":"n","MetricName":"m","StartTime":{1},"EndTime":{0},"Period":60,"Statistics":["Sum"]}`, fault.InvalidParameter, "StartTime"},
 		{"GetMetricData", query(`{"Id":"a",` + stat + `}`), ok, `"Values":[7]`},
 		{"GetMetricData", query(`{"Id":"e","Expression":"a*2"},{"Id":"a","ReturnData":false,` + stat + `}`), ok, `"Values":[14]`},
+		{"GetMetricData", query(`{"Id":"e","Expression":"[` + strings.Repeat("a,", 499) + `a]","ReturnData":false},{"Id":"all","Expression":"[` + strings.Repeat("e,", 9) + `e]"},{"Id":"a","ReturnData":false,` + stat + `}`), ok, `"NextToken":""`},
+		{"GetMetricData", query(`{"Id":"e","Expression":"[` + strings.Repeat("a,", 499) + `a]","ReturnData":false},{"Id":"all","Expression":"[` + strings.Repeat("e,", 9) + `e,a]"},{"Id":"a","ReturnData":false,` + stat + `}`), ok, `"NextToken":"MQpH`},
 		{"GetMetricData", query(`{"Id":"e","Expression":"a*"},{"Id":"a",` + stat + `}`), fault.ValidationFailed, "Error in expression 'e': Invalid syntax"},
 		{"GetMetricData", query(`{"Id":"A",` + stat + `}`), fault.ValidationFailed, "Id"},
 		{"GetMetricData", query(`{"Id":"a",` + stat + `},{"Id":"a",` + stat + `}`), fault.ValidationFailed, ""},

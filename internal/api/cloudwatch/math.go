@@ -58,23 +58,21 @@ type asked struct {
 // span is the range of time for a period in seconds, in epoch seconds.
 func (a *asked) span(period int64) (from, to int64) { return span(a.now, a.from, a.to, period) }
 
-// results are the results of a query: of an expression that is an array, any number, and else one.
-func (a *asked) results(at int) ([]MetricDataResult, error) {
+// results computes the results of a query: of an expression that is an array there are n, and
+// else one. result makes one of them.
+func (a *asked) results(at int) (n int, result func(i int) MetricDataResult, err error) {
 	q := &a.queries[at]
 	if q.expression == "" {
 		from, to := a.span(q.period)
-		result, err := a.service.answer(q, from, to, a.ascending)
-		return []MetricDataResult{result}, err
+		only, err := a.service.answer(q, from, to, a.ascending)
+		return 1, func(int) MetricDataResult { return only }, err
 	}
 	if a.evaluation == nil {
 		a.evaluation = a.program.Evaluate(metricmath.Options{Read: a.read, Span: a.span, Bounds: metricmath.Bounds{Held: maxHeld, Made: maxMade}})
 	}
 	all, err := a.evaluation.Result(at)
-	if err != nil {
-		return nil, err
-	}
-	results := make([]MetricDataResult, len(all))
-	for i, series := range all {
+	return len(all), func(i int) MetricDataResult {
+		series := &all[i]
 		r := MetricDataResult{
 			Id: q.id, Label: series.Label, Timestamps: make([]api.Time, len(series.Points)), Values: make([]float64, len(series.Points)), StatusCode: "Complete",
 		}
@@ -85,9 +83,8 @@ func (a *asked) results(at int) ([]MetricDataResult, error) {
 			slices.Reverse(r.Timestamps)
 			slices.Reverse(r.Values)
 		}
-		results[i] = r
-	}
-	return results, nil
+		return r
+	}, err
 }
 
 // read returns the points of a metric, for expressions.

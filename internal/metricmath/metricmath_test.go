@@ -266,10 +266,15 @@ func TestRefused(t *testing.T) {
 // The series of an array have labels of their own, behind the expression's.
 func TestLabels(t *testing.T) {
 	queries := []Query{
-		{ID: "m1", Label: "Errors", Period: 60}, {ID: "m2", Label: "Calls", Period: 60},
-		{ID: "e1", Expression: "m1/m2"}, {ID: "e2", Expression: "m1/m2", Label: "Rate"},
-		{ID: "e3", Expression: "METRICS()"}, {ID: "e4", Expression: "FILL(METRICS(), 0)", Label: "Filled With 0:"},
-		{ID: "e5", Expression: "[m1+m2, e2, e1, 100*m1]"}, {ID: "e6", Expression: "FIRST(METRICS())"}, {ID: "e7", Expression: "m1/METRICS('2')"},
+		{ID: "m1", Label: "Errors", Period: 60},
+		{ID: "m2", Label: "Calls", Period: 60},
+		{ID: "e1", Expression: "m1/m2"},
+		{ID: "e2", Expression: "m1/m2", Label: "Rate"},
+		{ID: "e3", Expression: "METRICS()"},
+		{ID: "e4", Expression: "FILL(METRICS(), 0)", Label: "Filled With 0:"},
+		{ID: "e5", Expression: "[m1+m2, e2, e1, 100*m1]"},
+		{ID: "e6", Expression: "FIRST(METRICS())"},
+		{ID: "e7", Expression: "m1/METRICS('2')"},
 	}
 	p, err := Compile(queries)
 	if err != nil {
@@ -295,8 +300,13 @@ func TestLabels(t *testing.T) {
 // made of nothing has the longest period that theirs are multiples of, or its own.
 func TestPeriods(t *testing.T) {
 	queries := []Query{
-		{ID: "a", Period: 120}, {ID: "b", Period: 180}, {ID: "sum", Expression: "a+b"}, {ID: "filled", Expression: "FILL(a+b, 0)"}, {ID: "flat", Expression: "TIME_SERIES(1)"},
-		{ID: "own", Expression: "TIME_SERIES(1)", Period: 180}, {ID: "of", Expression: "TIME_SERIES(SUM(a))"},
+		{ID: "a", Period: 120},
+		{ID: "b", Period: 180},
+		{ID: "sum", Expression: "a+b"},
+		{ID: "filled", Expression: "FILL(a+b, 0)"},
+		{ID: "flat", Expression: "TIME_SERIES(1)"},
+		{ID: "own", Expression: "TIME_SERIES(1)", Period: 180},
+		{ID: "of", Expression: "TIME_SERIES(SUM(a))"},
 	}
 	p, err := Compile(queries)
 	if err != nil {

@@ -23,7 +23,7 @@ import (
 // An account that asks more often than it may is refused with the error that each of AWS's APIs
 // throttles with, and no other account is.
 func TestAccountRequests(t *testing.T) {
-	endpoint := startBuilt(t, nil, func(c *config.Config) { c.Accounts.MaxRequests, c.Enforce = 5, false })
+	endpoint := startBuilt(t, nil, func(c *config.Config) { c.Accounts.MaxRequests, c.Enforce = 1, false })
 	of := func(account string) aws.Config {
 		return aws.Config{Region: "us-east-1", BaseEndpoint: &endpoint, RetryMaxAttempts: 1, HTTPClient: eager, Credentials: credentials.NewStaticCredentialsProvider(account, "x", "")}
 	}
@@ -43,7 +43,7 @@ func TestAccountRequests(t *testing.T) {
 		},
 	} {
 		var err error
-		for range 1000 { // five of them come through at once, and five a second
+		for range 1000 { // one of them comes through at once, and one a second
 			if err = ask(); err != nil {
 				break
 			}
@@ -68,7 +68,7 @@ func refusedAs(t *testing.T, code string, err error) {
 // An account that sends and publishes more bytes in a second than it may is refused as AWS
 // throttles, and what is refused is not there.
 func TestAccountBytes(t *testing.T) {
-	endpoint := startBuilt(t, nil, func(c *config.Config) { c.Accounts.MaxBytes, c.Enforce = 1000, false })
+	endpoint := startBuilt(t, nil, func(c *config.Config) { c.Accounts.MaxBytes, c.Enforce = 10, false }) // a message takes a minute's
 	queues, topics := client(endpoint), topicsClient(endpoint)
 	q := createQueue(t, queues, "q")
 	topic := createTopic(t, topics, "t")

@@ -27,6 +27,7 @@ type Evaluation struct {
 	*Program
 	options Options
 	results []*value // those of queries that others refer to
+	dropped []bool   // the queries whose expressions made points that were dropped
 	current int      // the query whose expression is evaluated
 	held    int
 	made    int
@@ -34,7 +35,7 @@ type Evaluation struct {
 
 // Evaluate begins an evaluation.
 func (p *Program) Evaluate(o Options) *Evaluation {
-	return &Evaluation{Program: p, options: o, results: make([]*value, len(p.queries))}
+	return &Evaluation{Program: p, options: o, results: make([]*value, len(p.queries)), dropped: make([]bool, len(p.queries))}
 }
 
 // Result returns the time series of a query, in the order of an array. Its errors are those of
@@ -47,6 +48,10 @@ func (e *Evaluation) Result(query int) ([]Series, error) {
 	e.release(v)
 	return v.series, nil
 }
+
+// Dropped reports whether points were dropped from the result of a query, or on the way to it in
+// its own expression, because what was computed is no finite number. Result comes before it.
+func (e *Evaluation) Dropped(query int) bool { return e.dropped[query] }
 
 // value is the value of a part of an expression.
 type value struct {
@@ -312,9 +317,20 @@ func (e *Evaluation) grid(period int64, f func(at int64) float64) (*value, error
 	return &value{series: []Series{s}}, err
 }
 
+// computed is what was computed for a point. If it is no finite number, the point is going to be
+// dropped, and not for want of data.
+func (e *Evaluation) computed(x float64) float64 {
+	if !isFinite(x) {
+		e.dropped[e.current] = true
+	}
+	return x
+}
+
 // put adds a point, unless its value is no finite number.
 func (s *Series) put(at int64, value float64) {
-	if !math.IsNaN(value) && !math.IsInf(value, 0) {
+	if isFinite(value) {
 		s.Points = append(s.Points, Point{at, value})
 	}
 }
+
+func isFinite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }

@@ -78,7 +78,7 @@ func next(f func(before, p Point) float64) *function {
 			if before == nil {
 				return math.NaN()
 			}
-			return f(*before, p)
+			return e.computed(f(*before, p))
 		})
 	}, false}
 }
@@ -90,7 +90,7 @@ func runningSum(e *Evaluation, _ *node, parts []*value) (*value, error) {
 			total = 0
 		}
 		total += p.Value
-		return total
+		return e.computed(total)
 	})
 }
 
@@ -105,7 +105,7 @@ func date(f func(t time.Time) int) *function {
 func weekday(t time.Time) int { return (int(t.Weekday())+6)%7 + 1 }
 
 func timeSeries(e *Evaluation, _ *node, parts []*value) (*value, error) {
-	return e.grid(e.period(), func(int64) float64 { return parts[0].number })
+	return e.grid(e.period(), func(int64) float64 { return e.computed(parts[0].number) })
 }
 
 func period(_ *Evaluation, _ *node, parts []*value) (*value, error) {
@@ -138,7 +138,7 @@ func reduction(f func(of []float64, most int) float64) *function {
 		var values []float64
 		for i, p := range points {
 			if values = append(values, p.Value); i+1 == len(points) || points[i+1].At != p.At {
-				made.put(p.At, f(values, len(parts[0].series)))
+				made.put(p.At, e.computed(f(values, len(parts[0].series))))
 				values = values[:0]
 			}
 		}

@@ -37,7 +37,7 @@ func fill(e *Evaluation, n *node, parts []*value) (*value, error) {
 		if err := e.reserve(len(s.Points)); err != nil {
 			return Series{}, err
 		}
-		filler := func(int64) float64 { return parts[1].number }
+		filler := func(int64) float64 { return e.computed(parts[1].number) }
 		switch word := n.parts[1].text; {
 		case parts[1].kind == single:
 			other := cursor(parts[1].series[0].Points)

@@ -263,6 +263,33 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// Points that are dropped because no finite number was computed are not as those without data.
+func TestDropped(t *testing.T) {
+	metrics := []metric{{"m1", "30 20 0 0 -"}, {"m2", "20 - 20 - -"}, {"big", "1e308 -1e308 1e308 1e308 -"}, {"none", ""}}
+	for expression, want := range map[string]bool{
+		"m1 / m2": true, "m2 / m1": true, "m1 / 0": true, "100 / m1": true, "m1 * (0/0)": true, "LOG(m1)": true, "LOG10(-m1)": true, "(0-m1)^0.5": true,
+		"big + big": true, "SUM([big, big])": true, "DIFF(big)": true, "RATE(big*10)": true, "RUNNING_SUM(big)": true, "TIME_SERIES(MAX(none))": true, "FILL(m2, 1/0)": true,
+		"FILL(m1 / m2, 0)": true, "[m1, m1/0]": true, "m1 * MAX(none)": true,
+
+		"m1 + m2": false, "m1": false, "none / 0": false, "DIFF(m1)": false, "RATE(none)": false, "FILL(none, REPEAT)": false, "FILL(m2, LINEAR)": false, "FILL(m1, 1/2)": false,
+		"IF(m1, m2)": false, "IF(m1 > 25, m1)": false, "IF(0, m1)": false, "AVG([m2, none])": false, "MAX([none])": false, "FIRST(METRICS('x'))": false, "m1 - AVG(none)": false, "MINUTE(m1)": false,
+	} {
+		p, queries, err := program(metrics, expression, "m1 + 1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, first := p.Evaluate(options(metrics, bounds)), len(metrics)
+		for i := range queries {
+			if _, err := e.Result(i); err != nil {
+				t.Fatal(err)
+			}
+			if got := e.Dropped(i); got != (want && i == first) {
+				t.Errorf("%s: of %s, points were dropped: %v", expression, queries[i].ID, got)
+			}
+		}
+	}
+}
+
 // The series of an array have labels of their own, behind the expression's.
 func TestLabels(t *testing.T) {
 	queries := []Query{

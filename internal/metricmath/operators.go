@@ -76,13 +76,13 @@ func (e *Evaluation) pair(f func(a, b float64) float64, label string, a, b *Seri
 	for len(left) > 0 || len(right) > 0 {
 		switch {
 		case len(right) == 0 || len(left) > 0 && left[0].At < right[0].At:
-			made.put(left[0].At, f(left[0].Value, 0))
+			made.put(left[0].At, e.computed(f(left[0].Value, 0)))
 			left = left[1:]
 		case len(left) == 0 || right[0].At < left[0].At:
-			made.put(right[0].At, f(0, right[0].Value))
+			made.put(right[0].At, e.computed(f(0, right[0].Value)))
 			right = right[1:]
 		default:
-			made.put(left[0].At, f(left[0].Value, right[0].Value))
+			made.put(left[0].At, e.computed(f(left[0].Value, right[0].Value)))
 			left, right = left[1:], right[1:]
 		}
 	}
@@ -103,7 +103,7 @@ func (e *Evaluation) eachSeries(of *value, f func(s *Series) (Series, error)) (*
 
 // eachPoint applies a function to each point of each series.
 func (e *Evaluation) eachPoint(of *value, f func(x float64) float64) (*value, error) {
-	return e.eachNext(of, func(_ *Point, p Point) float64 { return f(p.Value) })
+	return e.eachNext(of, func(_ *Point, p Point) float64 { return e.computed(f(p.Value)) })
 }
 
 // eachNext makes a point of each one of each series and the one before it, if there is one.

@@ -42,9 +42,14 @@ func mathQuery(id, text, label string) types.MetricDataQuery {
 	return q
 }
 
-// mathResult is a result: "Id, Label, StatusCode: 5:1 4:2", with the minutes before now.
+// mathResult is a result: "Id, Label, StatusCode: 5:1 4:2", with the minutes before now, and the
+// codes of messages behind the StatusCode.
 func mathResult(now time.Time, r *types.MetricDataResult) string {
-	text := fmt.Sprintf("%s, %s, %s:", *r.Id, *r.Label, r.StatusCode)
+	text := fmt.Sprintf("%s, %s, %s", *r.Id, *r.Label, r.StatusCode)
+	for _, message := range r.Messages {
+		text += " " + *message.Code
+	}
+	text += ":"
 	for i, value := range r.Values {
 		text += fmt.Sprintf(" %g:%.4g", now.Sub(r.Timestamps[i]).Minutes(), value)
 	}
@@ -77,7 +82,7 @@ func TestMetricMath(t *testing.T) {
 		equal(t, "results", strings.Join(want, "\n"), strings.Join(got, "\n"))
 	}
 
-	expect(ask(nil, mathQuery("e1", "100 * m1 / m2", "Error rate")), "e1, Error rate, Complete: 5:10 3:40 1:80")
+	expect(ask(nil, mathQuery("e1", "100 * m1 / m2", "Error rate")), "e1, Error rate, Complete ArithmeticError: 5:10 3:40 1:80")
 	expect(ask(func(in *cloudwatch.GetMetricDataInput) { in.ScanBy = "" }, mathQuery("e1", "m1 - m2", "")), "e1, e1, Complete: 1:-4 2:8 3:-6 4:2 5:-9")
 	expect(ask(func(in *cloudwatch.GetMetricDataInput) {
 		in.MetricDataQueries[2].ReturnData = nil
@@ -89,6 +94,9 @@ func TestMetricMath(t *testing.T) {
 	expect(ask(func(in *cloudwatch.GetMetricDataInput) {
 		in.MetricDataQueries[0].Period = aws.Int32(120)
 	}, mathQuery("flat", "TIME_SERIES(7)", ""), mathQuery("rate", "m1/PERIOD(m1)*60", "")), "flat, flat, Complete: 5:7 3:7 1:7", "rate, rate, Complete: 5:1 4:2 3:4 2:8 1:16")
+	dropped := ask(nil, mathQuery("e1", "m1/0", ""), mathQuery("e2", "LOG(m2)", ""), mathQuery("e3", "e1+m2", ""))
+	expect(dropped, "e1, e1, Complete ArithmeticError:", "e2, e2, Complete ArithmeticError: 5:2.303 3:2.303 1:2.996", "e3, e3, Complete: 5:10 3:10 2:0 1:20")
+	equal(t, "message", "One or more data-points have been dropped due to non-numeric values (NaN, -Infinite, +Infinite)", *dropped.MetricDataResults[0].Messages[0].Value)
 
 	// By pages of two values: within a series, and between those of an array.
 	var pages []string

@@ -71,10 +71,15 @@ func (a *asked) results(at int) (n int, result func(i int) MetricDataResult, err
 		a.evaluation = a.program.Evaluate(metricmath.Options{Read: a.read, Span: a.span, Bounds: metricmath.Bounds{Held: maxHeld, Made: maxMade}})
 	}
 	all, err := a.evaluation.Result(at)
+	var messages []MessageData
+	if a.evaluation.Dropped(at) {
+		messages = []MessageData{{"ArithmeticError", "One or more data-points have been dropped due to non-numeric values (NaN, -Infinite, +Infinite)"}}
+	}
 	return len(all), func(i int) MetricDataResult {
 		series := &all[i]
 		r := MetricDataResult{
 			Id: q.id, Label: series.Label, Timestamps: make([]api.Time, len(series.Points)), Values: make([]float64, len(series.Points)), StatusCode: "Complete",
+			Messages: messages,
 		}
 		for j, point := range series.Points {
 			r.Timestamps[j], r.Values[j] = api.TimeOf(time.Unix(point.At, 0)), point.Value

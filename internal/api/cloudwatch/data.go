@@ -21,9 +21,13 @@ const (
 	maxDataPoints = 100_800
 )
 
-// maxResults bounds the results of an answer, which an array may have more of than there are
-// queries.
-const maxResults = 5000
+// An array may have more results than there are queries, and repeat the label of a metric in
+// each. These bound the results of an answer, and the bytes of their labels: the page ends with
+// the result that reaches one.
+const (
+	maxResults = 5000
+	maxLabels  = 1 << 20
+)
 
 var (
 	scanOrders = []string{"TimestampDescending", "TimestampAscending"}
@@ -77,6 +81,7 @@ func (s *Service) getMetricData(_ context.Context, call *api.Call, in *GetMetric
 	}
 	asked := &asked{service: s, queries: queries, program: program, now: call.Time, from: from, to: to, ascending: ascending}
 	out := &GetMetricDataOutput{MetricDataResults: []MetricDataResult{}, Messages: []MessageData{}}
+	labels := 0
 	for at := begin.query; at < len(queries); at++ {
 		if !queries[at].returned {
 			continue
@@ -94,11 +99,12 @@ func (s *Service) getMetricData(_ context.Context, call *api.Call, in *GetMetric
 			here = begin
 		}
 		for ; here.series < n; here = (place{query: at, series: here.series + 1}) {
-			if left == 0 || len(out.MetricDataResults) == maxResults {
+			if left == 0 || len(out.MetricDataResults) == maxResults || labels >= maxLabels {
 				out.NextToken = nextToken(list, here.String())
 				return out, nil
 			}
 			result := result(here.series)
+			labels += len(result.Label)
 			result.skip(here.last, ascending)
 			if len(result.Values) > left {
 				result.Timestamps, result.Values, result.StatusCode = result.Timestamps[:left], result.Values[:left], "PartialData"

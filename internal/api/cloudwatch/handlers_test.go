@@ -39,9 +39,8 @@ func (executor) Execute(_ context.Context, _ alarms.Action, end *kernel.Joined) 
 	return nil
 }
 
-// run asks the service, over real metrics and alarms, one step after the other. In an
-// input {0} is the minute before now, and {1} the one after.
-func run(t *testing.T, steps []step) {
+// service is the service over real metrics and alarms, without any.
+func service(t *testing.T) *Service {
 	t.Helper()
 	j := journal.Open(journal.Options{Store: memory.New()})
 	t.Cleanup(j.Close)
@@ -52,9 +51,18 @@ func run(t *testing.T, steps []step) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = k.Close() })
-	asker := apitest.New(t, New(Options{Metrics: monitor.NewReader(points, nil), Alarms: all}).Operations(), func(operation string) *api.Call {
-		return &api.Call{Region: "us-east-1", Account: "000000000000", AccessKey: "test", Operation: operation, Time: now}
-	})
+	return New(Options{Metrics: monitor.NewReader(points, nil), Alarms: all})
+}
+
+func call(operation string) *api.Call {
+	return &api.Call{Region: "us-east-1", Account: "000000000000", AccessKey: "test", Operation: operation, Time: now}
+}
+
+// run asks the service one step after the other. In an input {0} is the minute before now, and
+// {1} the one after.
+func run(t *testing.T, steps []step) {
+	t.Helper()
+	asker := apitest.New(t, service(t).Operations(), call)
 	at := strings.NewReplacer("{0}", fmt.Sprint(now.Add(-time.Minute).Unix()), "{1}", fmt.Sprint(now.Add(time.Minute).Unix()))
 	for _, s := range steps {
 		asker.Check(s.operation, at.Replace(s.in), s.kind, s.want)

@@ -105,10 +105,10 @@ func (s *Service) getMetricData(_ context.Context, call *api.Call, in *GetMetric
 			}
 			result := result(here.series)
 			labels += len(result.Label)
-			result.skip(here.last, ascending)
+			result.skip(here, ascending)
 			if len(result.Values) > left {
 				result.Timestamps, result.Values, result.StatusCode = result.Timestamps[:left], result.Values[:left], "PartialData"
-				here.last = result.Timestamps[left-1]
+				here.within, here.last = true, result.Timestamps[left-1]
 				out.NextToken = nextToken(list, here.String())
 				out.MetricDataResults = append(out.MetricDataResults, result)
 				return out, nil
@@ -157,13 +157,13 @@ func (s *Service) answer(q *query, from, to int64, ascending bool) (r MetricData
 	return r, nil
 }
 
-// skip drops the values up to last, which earlier pages had; 0: none.
-func (r *MetricDataResult) skip(last api.Time, ascending bool) {
-	if last == 0 {
+// skip drops the values that earlier pages had.
+func (r *MetricDataResult) skip(begin place, ascending bool) {
+	if !begin.within {
 		return
 	}
 	n := 0
-	for n < len(r.Timestamps) && (ascending && r.Timestamps[n] <= last || !ascending && r.Timestamps[n] >= last) {
+	for n < len(r.Timestamps) && (ascending && r.Timestamps[n] <= begin.last || !ascending && r.Timestamps[n] >= begin.last) {
 		n++
 	}
 	r.Timestamps, r.Values = r.Timestamps[n:], r.Values[n:]
@@ -182,18 +182,21 @@ func tokenList(in *GetMetricDataInput, queries []query) string {
 // place is where a page ends, and the next one begins.
 type place struct {
 	query  int
-	last   api.Time // of the last returned value of the series; 0: none
 	series int      // of those of the query
+	within bool     // values of the series were returned
+	last   api.Time // of these the last one's
 }
 
-func (p place) String() string { return fmt.Sprintf("%d %d %d", p.query, p.last, p.series) }
+func (p place) String() string {
+	return fmt.Sprintf("%d %d %t %d", p.query, p.series, p.within, p.last)
+}
 
 // splitPlace parses the place in a token.
 func splitPlace(text string) (p place, ok bool) {
 	if text == "" {
 		return p, true
 	}
-	_, err := fmt.Sscanf(text, "%d %d %d", &p.query, &p.last, &p.series)
+	_, err := fmt.Sscanf(text, "%d %d %t %d", &p.query, &p.series, &p.within, &p.last)
 	return p, err == nil && p.query >= 0 && p.series >= 0
 }
 

@@ -55,3 +55,27 @@ func TestPagesOfLabels(t *testing.T) {
 		t.Errorf("%d results", results)
 	}
 }
+
+// Pages continue also behind a value at the epoch.
+func TestPagesAtEpoch(t *testing.T) {
+	s := service(t)
+	for _, order := range scanOrders {
+		in := question(time.Unix(0, 0), time.Unix(240, 0), "", "TIME_SERIES(1)")
+		one := 1
+		in.ScanBy, in.MaxDatapoints = &order, &one
+		seen := map[api.Time]bool{}
+		for _, page := range pages(t, s, in) {
+			for _, r := range page.MetricDataResults {
+				for _, at := range r.Timestamps {
+					if seen[at] {
+						t.Fatalf("%s: %v is there twice", order, at)
+					}
+					seen[at] = true
+				}
+			}
+		}
+		if len(seen) != 4 {
+			t.Errorf("%s: %v", order, seen)
+		}
+	}
+}

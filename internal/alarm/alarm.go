@@ -90,6 +90,10 @@ type Config struct {
 	AlarmActions        []string
 	InsufficientActions []string
 
+	// Metrics are the queries that the alarm is on in place of one metric. Then what follows is
+	// empty, but for Period, which all of them have.
+	Metrics []Query `json:",omitempty"`
+
 	Namespace, MetricName string
 	Dimensions            []Dimension
 	Statistic             string  // one of the five, or an extended one
@@ -201,11 +205,11 @@ func (a *Alarm) Enter(s Status, now time.Time) (changed bool) {
 	return changed
 }
 
-// Point is a period of an alarm's metric.
+// Point is a period of an alarm's metric, or of the result of its Metrics.
 type Point struct {
 	At      time.Time // its beginning
 	Real    bool      // there are data
-	Samples float64
+	Samples float64   // 0: the value is computed, and has none
 	Value   float64
 }
 

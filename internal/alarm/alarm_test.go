@@ -275,6 +275,47 @@ func TestEvent(t *testing.T) {
 	}
 }
 
+// onQueries is the example on an expression.
+func onQueries() Alarm {
+	a := example()
+	a.Metrics = []Query{
+		{ID: "e1", Expression: "m1 / m2", Label: "Rate", Watched: true},
+		{ID: "m1", Stat: &Stat{Namespace: "n", Name: "errors", Dimensions: []Dimension{{"d", "v"}}, Statistic: "Sum", Period: 60}},
+		{ID: "m2", Account: "000000000000", Stat: &Stat{Namespace: "n", Name: "calls", Statistic: "p90", Unit: "Count", Period: 60}, Label: "Calls", Period: 60},
+	}
+	a.Namespace, a.MetricName, a.Dimensions, a.Statistic = "", "", nil, ""
+	return a
+}
+
+// The documents of an alarm on Metrics have its queries, and no metric of its own.
+func TestQueryDocuments(t *testing.T) {
+	a := onQueries()
+	a.DatapointsToAlarm, a.Missing = 1, TreatIgnore
+	_, got, _ := strings.Cut(a.Notification(OK), `"Trigger":`)
+	want := `{"Period":60,"EvaluationPeriods":1,"DatapointsToAlarm":1,"ComparisonOperator":"GreaterThanThreshold","Threshold":30.0,"TreatMissingData":"ignore",` +
+		`"EvaluateLowSampleCountPercentile":"","Metrics":[{"Expression":"m1 / m2","Id":"e1","Label":"Rate","ReturnData":true},` +
+		`{"Id":"m1","MetricStat":{"Metric":{"Dimensions":[{"value":"v","name":"d"}],"MetricName":"errors","Namespace":"n"},"Period":60,"Stat":"Sum"},"ReturnData":false},` +
+		`{"AccountId":"000000000000","Id":"m2","Label":"Calls","MetricStat":{"Metric":{"Dimensions":[],"MetricName":"calls","Namespace":"n"},"Period":60,"Stat":"p90","Unit":"Count"},"Period":60,"ReturnData":false}]}}`
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+	_, got, _ = strings.Cut(a.Event(Status{State: OK}, at), `"configuration":`)
+	queries := `"metrics":[{"id":"e1","expression":"m1 / m2","label":"Rate","returnData":true},` +
+		`{"id":"m1","metricStat":{"metric":{"namespace":"n","name":"errors","dimensions":{"d":"v"}},"period":60,"stat":"Sum"},"returnData":false},` +
+		`{"id":"m2","metricStat":{"metric":{"namespace":"n","name":"calls","dimensions":{}},"period":60,"stat":"p90","unit":"Count"},"label":"Calls","period":60,"accountId":"000000000000","returnData":false}]`
+	if d := cmp.Diff("{"+queries+"}}}", got); d != "" {
+		t.Error(d)
+	}
+	if got := a.Created(at).Data; !strings.Contains(got, `"comparisonOperator":"GreaterThanThreshold",`+queries+`,"alarmName"`) || strings.Contains(got, `"namespace":""`) {
+		t.Error(got)
+	}
+	s, change := a.Judge([]Point{{At: at, Real: true, Value: 2.5}}, at)
+	if want := `{"version":"1.0","queryDate":"2026-05-26T14:25:00.000+0000","startDate":"2026-05-26T14:25:00.000+0000","period":60,"recentDatapoints":[2.5],"threshold":30.0,` +
+		`"evaluatedDatapoints":[{"timestamp":"2026-05-26T14:25:00.000+0000","value":2.5}]}`; !change || s.State != OK || s.Data != want {
+		t.Errorf("%+v, %t, want %s", s, change, want)
+	}
+}
+
 func TestHistory(t *testing.T) {
 	a := example()
 	changed := a.Changed(Status{State: OK, Reason: "fine"})

@@ -64,11 +64,22 @@ type trigger struct {
 // statistics are the basic statistics as in notifications.
 var statistics = map[string]string{"SampleCount": "SAMPLE_COUNT", "Average": "AVERAGE", "Sum": "SUM", "Minimum": "MINIMUM", "Maximum": "MAXIMUM"}
 
-// Notification is the message for a topic when the alarm has left the state from.
-func (a *Alarm) Notification(from State) string {
+func dimensions(all []Dimension) []dimension {
+	shown := make([]dimension, len(all))
+	for i, d := range all {
+		shown[i] = dimension{d.Value, d.Name}
+	}
+	return shown
+}
+
+// trigger is the Trigger of a notification.
+func (a *Alarm) trigger() any {
+	if len(a.Metrics) > 0 {
+		return a.queryTrigger()
+	}
 	t := trigger{
 		MetricName: a.MetricName, Namespace: a.Namespace, StatisticType: "Statistic", Statistic: statistics[a.Statistic],
-		Dimensions: []dimension{}, Period: a.Period, EvaluationPeriods: a.EvaluationPeriods, DatapointsToAlarm: a.DatapointsToAlarm,
+		Dimensions: dimensions(a.Dimensions), Period: a.Period, EvaluationPeriods: a.EvaluationPeriods, DatapointsToAlarm: a.DatapointsToAlarm,
 		ComparisonOperator: a.Comparison, Threshold: number(a.Threshold), TreatMissingData: a.missing(), LowSamples: a.LowSamples,
 	}
 	if a.Extended {
@@ -77,9 +88,11 @@ func (a *Alarm) Notification(from State) string {
 	if a.Unit != "" {
 		t.Unit = &a.Unit
 	}
-	for _, d := range a.Dimensions {
-		t.Dimensions = append(t.Dimensions, dimension{d.Value, d.Name})
-	}
+	return t
+}
+
+// Notification is the message for a topic when the alarm has left the state from.
+func (a *Alarm) Notification(from State) string {
 	return marshal(struct {
 		AlarmName                          string
 		AlarmDescription                   *string
@@ -95,10 +108,10 @@ func (a *Alarm) Notification(from State) string {
 		AlarmActions                       []string
 		InsufficientDataActions            []string
 		ActionExecutedAfterMuteWindow      bool
-		Trigger                            trigger
+		Trigger                            any
 	}{
 		a.Name, a.Description, a.Account, written(a.Configured), a.State, a.Reason, written(a.Updated), regionName(a.Region), a.ARN(), from,
-		list(a.OKActions), list(a.AlarmActions), list(a.InsufficientActions), false, t,
+		list(a.OKActions), list(a.AlarmActions), list(a.InsufficientActions), false, a.trigger(),
 	})
 }
 
@@ -119,35 +132,15 @@ type eventState struct {
 // Event is the event for a function when the alarm has left the status from, which began at
 // since.
 func (a *Alarm) Event(from Status, since time.Time) string {
-	type metric struct {
-		Namespace  string            `json:"namespace"`
-		Name       string            `json:"name"`
-		Dimensions map[string]string `json:"dimensions"`
-	}
-	type metricStat struct {
-		Metric metric `json:"metric"`
-		Period int    `json:"period"`
-		Stat   string `json:"stat"`
-		Unit   string `json:"unit,omitempty"`
-	}
-	type query struct {
-		ID         string     `json:"id"`
-		MetricStat metricStat `json:"metricStat"`
-		ReturnData bool       `json:"returnData"`
-	}
 	type configuration struct {
-		Description *string `json:"description,omitempty"`
-		Metrics     []query `json:"metrics"`
+		Description *string      `json:"description,omitempty"`
+		Metrics     []eventQuery `json:"metrics"`
 	}
 	type data struct {
 		Name          string        `json:"alarmName"`
 		State         eventState    `json:"state"`
 		Previous      eventState    `json:"previousState"`
 		Configuration configuration `json:"configuration"`
-	}
-	of := metric{a.Namespace, a.MetricName, map[string]string{}}
-	for _, d := range a.Dimensions {
-		of.Dimensions[d.Name] = d.Value
 	}
 	return marshal(struct {
 		Source  string `json:"source"`
@@ -161,7 +154,7 @@ func (a *Alarm) Event(from Status, since time.Time) string {
 			a.Name,
 			eventState{a.State, a.Reason, a.Data, written(a.Updated)},
 			eventState{from.State, from.Reason, from.Data, written(since)},
-			configuration{a.Description, []query{{"m1", metricStat{of, a.Period, a.Statistic, a.Unit}, true}}},
+			configuration{a.Description, a.eventQueries()},
 		},
 	})
 }
@@ -231,44 +224,45 @@ func (a *Alarm) Changed(from Status) Item {
 
 // configured is an alarm in the history of its configuration.
 type configured struct {
-	Threshold         number      `json:"threshold"`
-	Namespace         string      `json:"namespace"`
-	StateValue        State       `json:"stateValue"`
-	Dimensions        []dimension `json:"dimensions"`
-	OKActions         []string    `json:"okactions"`
-	AlarmActions      []string    `json:"alarmActions"`
-	EvaluationPeriods int         `json:"evaluationPeriods"`
-	DatapointsToAlarm int         `json:"datapointsToAlarm,omitempty"`
-	Comparison        Comparison  `json:"comparisonOperator"`
-	MetricName        string      `json:"metricName"`
-	Period            int         `json:"period"`
-	AlarmName         string      `json:"alarmName"`
-	Description       *string     `json:"alarmDescription,omitempty"`
-	Insufficient      []string    `json:"insufficientDataActions"`
-	ARN               string      `json:"alarmArn"`
-	Configured        string      `json:"alarmConfigurationUpdatedTimestamp"`
-	Updated           string      `json:"stateUpdatedTimestamp"`
-	Statistic         string      `json:"statistic,omitempty"`
-	ExtendedStatistic string      `json:"extendedStatistic,omitempty"`
-	Unit              string      `json:"unit,omitempty"`
-	Missing           Missing     `json:"treatMissingData,omitempty"`
-	LowSamples        string      `json:"evaluateLowSampleCountPercentile,omitempty"`
-	ActionsEnabled    bool        `json:"actionsEnabled"`
+	Threshold         number       `json:"threshold"`
+	Namespace         string       `json:"namespace,omitempty"`
+	StateValue        State        `json:"stateValue"`
+	Dimensions        []dimension  `json:"dimensions"`
+	OKActions         []string     `json:"okactions"`
+	AlarmActions      []string     `json:"alarmActions"`
+	EvaluationPeriods int          `json:"evaluationPeriods"`
+	DatapointsToAlarm int          `json:"datapointsToAlarm,omitempty"`
+	Comparison        Comparison   `json:"comparisonOperator"`
+	Metrics           []eventQuery `json:"metrics,omitempty"`
+	MetricName        string       `json:"metricName,omitempty"`
+	Period            int          `json:"period,omitempty"`
+	AlarmName         string       `json:"alarmName"`
+	Description       *string      `json:"alarmDescription,omitempty"`
+	Insufficient      []string     `json:"insufficientDataActions"`
+	ARN               string       `json:"alarmArn"`
+	Configured        string       `json:"alarmConfigurationUpdatedTimestamp"`
+	Updated           string       `json:"stateUpdatedTimestamp"`
+	Statistic         string       `json:"statistic,omitempty"`
+	ExtendedStatistic string       `json:"extendedStatistic,omitempty"`
+	Unit              string       `json:"unit,omitempty"`
+	Missing           Missing      `json:"treatMissingData,omitempty"`
+	LowSamples        string       `json:"evaluateLowSampleCountPercentile,omitempty"`
+	ActionsEnabled    bool         `json:"actionsEnabled"`
 }
 
 func (a *Alarm) configured() *configured {
 	c := &configured{
 		number(a.Threshold), a.Namespace, a.State,
-		[]dimension{},
+		dimensions(a.Dimensions),
 		list(a.OKActions), list(a.AlarmActions), a.EvaluationPeriods, a.DatapointsToAlarm,
-		a.Comparison, a.MetricName, a.Period, a.Name, a.Description, list(a.InsufficientActions), a.ARN(), written(a.Configured), written(a.Updated),
+		a.Comparison, nil, a.MetricName, a.Period, a.Name, a.Description, list(a.InsufficientActions), a.ARN(), written(a.Configured), written(a.Updated),
 		a.Statistic, "", a.Unit, a.Missing, a.LowSamples, !a.Disabled,
 	}
 	if a.Extended {
 		c.Statistic, c.ExtendedStatistic = "", a.Statistic
 	}
-	for _, d := range a.Dimensions {
-		c.Dimensions = append(c.Dimensions, dimension{d.Value, d.Name})
+	if len(a.Metrics) > 0 {
+		c.Metrics, c.Period = a.eventQueries(), 0
 	}
 	return c
 }

@@ -115,7 +115,8 @@ func (j *judgement) reason(s State) string {
 	return text + "."
 }
 
-// evaluated is a datapoint in the data of a reason; a missing one has only its time.
+// evaluated is a datapoint in the data of a reason; a missing one has only its time, and one of
+// an alarm on Metrics no sample count.
 type evaluated struct {
 	Timestamp   string  `json:"timestamp"`
 	SampleCount *number `json:"sampleCount,omitempty"`
@@ -129,7 +130,7 @@ func (j *judgement) data() string {
 		Query     string      `json:"queryDate"`
 		Start     string      `json:"startDate,omitempty"`
 		Unit      string      `json:"unit,omitempty"`
-		Statistic string      `json:"statistic"`
+		Statistic string      `json:"statistic,omitempty"`
 		Period    int         `json:"period"`
 		Recent    []number    `json:"recentDatapoints"`
 		Threshold number      `json:"threshold"`
@@ -143,7 +144,9 @@ func (j *judgement) data() string {
 		e := evaluated{Timestamp: p.At.UTC().Format(moment)}
 		if p.Real {
 			samples, value := number(p.Samples), number(p.Value)
-			e.SampleCount, e.Value = &samples, &value
+			if e.Value = &value; len(j.c.Metrics) == 0 {
+				e.SampleCount = &samples
+			}
 			d.Start = e.Timestamp
 		}
 		d.Evaluated = append(d.Evaluated, e)

@@ -220,8 +220,8 @@ func TestAlarmErrors(t *testing.T) {
 		{func(in *cloudwatch.PutMetricAlarmInput) { in.EvaluationPeriods = aws.Int32(0) }, constraint("0", "evaluationPeriods", "Member must have value greater than or equal to 1")},
 		{func(in *cloudwatch.PutMetricAlarmInput) { in.DatapointsToAlarm = aws.Int32(0) }, constraint("0", "datapointsToAlarm", "Member must have value greater than or equal to 1")},
 		{func(in *cloudwatch.PutMetricAlarmInput) {
-			in.Metrics = []types.MetricDataQuery{{Id: aws.String("e"), Expression: aws.String("1")}}
-		}, "Alarms on Metrics, with metric math or anomaly detection, are not supported yet: name a metric with Namespace and MetricName."},
+			in.ThresholdMetricId = aws.String("ad1")
+		}, "Alarms with a ThresholdMetricId, for anomaly detection, are not supported yet."},
 	} {
 		in := &cloudwatch.PutMetricAlarmInput{
 			AlarmName: aws.String("a"), Namespace: aws.String("n"), MetricName: aws.String("m"), Statistic: types.StatisticSum, Period: aws.Int32(60),

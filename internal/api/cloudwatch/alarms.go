@@ -122,8 +122,8 @@ func showAlarm(a *alarm.Alarm) MetricAlarm {
 		InsufficientDataActions: emptyOr(a.InsufficientActions),
 		StateValue:              string(a.State), StateReason: a.Reason, StateReasonData: a.Data,
 		StateUpdatedTimestamp: api.TimeOf(a.Updated), StateTransitionedTimestamp: api.TimeOf(a.Transitioned),
-		MetricName: a.MetricName, Namespace: a.Namespace, Statistic: a.Statistic, Dimensions: []Dimension{},
-		Period: a.Period, Unit: a.Unit, EvaluationPeriods: a.EvaluationPeriods, Threshold: a.Threshold, ComparisonOperator: string(a.Comparison),
+		MetricName: a.MetricName, Namespace: a.Namespace, Statistic: a.Statistic,
+		Unit: a.Unit, EvaluationPeriods: a.EvaluationPeriods, Threshold: a.Threshold, ComparisonOperator: string(a.Comparison),
 		TreatMissingData: string(a.Missing), EvaluateLowSampleCountPercentile: a.LowSamples,
 	}
 	if a.Extended {
@@ -132,8 +132,13 @@ func showAlarm(a *alarm.Alarm) MetricAlarm {
 	if a.DatapointsToAlarm > 0 {
 		m.DatapointsToAlarm = &a.DatapointsToAlarm
 	}
-	for i := range a.Dimensions {
-		m.Dimensions = append(m.Dimensions, Dimension{&a.Dimensions[i].Name, &a.Dimensions[i].Value})
+	m.Dimensions = ownDimensions(a.Dimensions)
+	if len(a.Metrics) == 0 {
+		m.Period = &a.Period
+		return m
+	}
+	for i := range a.Metrics {
+		m.Metrics = append(m.Metrics, showQuery(&a.Metrics[i]))
 	}
 	return m
 }

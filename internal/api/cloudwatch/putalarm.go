@@ -59,16 +59,17 @@ func null(member string) error {
 }
 
 func readConfig(call *api.Call, in *PutMetricAlarmInput) (c alarm.Config, err error) {
+	one := len(in.Metrics) == 0
 	switch {
-	case len(in.Metrics) > 0 || in.ThresholdMetricId != nil:
-		return c, unfit("Alarms on Metrics, with metric math or anomaly detection, are not supported yet: name a metric with Namespace and MetricName.")
+	case in.ThresholdMetricId != nil:
+		return c, unfit("Alarms with a ThresholdMetricId, for anomaly detection, are not supported yet.")
 	case in.EvaluationCriteria != nil || in.EvaluationInterval != nil:
 		return c, unfit("Alarms with EvaluationCriteria are not supported.")
-	case in.MetricName == nil:
+	case one && in.MetricName == nil:
 		return c, null("metricName")
-	case in.Namespace == nil:
+	case one && in.Namespace == nil:
 		return c, null("namespace")
-	case in.Period == nil:
+	case one && in.Period == nil:
 		return c, null("period")
 	case in.EvaluationPeriods == nil:
 		return c, null("evaluationPeriods")
@@ -76,9 +77,9 @@ func readConfig(call *api.Call, in *PutMetricAlarmInput) (c alarm.Config, err er
 		return c, null("threshold")
 	case in.ComparisonOperator == nil:
 		return c, null("comparisonOperator")
-	case !isASCII(*in.MetricName):
+	case one && !isASCII(*in.MetricName):
 		return c, unfit("MetricName must not contain Non-ASCII characters.")
-	case !isASCII(*in.Namespace):
+	case one && !isASCII(*in.Namespace):
 		return c, unfit("Namespace must not contain Non-ASCII characters.")
 	}
 	if err := cmp.Or(
@@ -87,35 +88,53 @@ func readConfig(call *api.Call, in *PutMetricAlarmInput) (c alarm.Config, err er
 	); err != nil {
 		return c, err
 	}
-	for _, err := range []error{
-		checkNamespace("Namespace", in.Namespace), checkText("MetricName", in.MetricName, maxName), checkUnit("Unit", in.Unit),
-	} {
-		if err != nil {
-			return c, unfit("%s", err)
-		}
-	}
-	if _, err := readDimensions("Dimensions", in.Dimensions); err != nil {
-		return c, unfit("%s", err)
-	}
 	c = alarm.Config{
 		Description: in.AlarmDescription, Disabled: in.ActionsEnabled != nil && !*in.ActionsEnabled,
 		OKActions: in.OKActions, AlarmActions: in.AlarmActions, InsufficientActions: in.InsufficientDataActions,
-		Namespace: *in.Namespace, MetricName: *in.MetricName, Unit: api.Deref(in.Unit), Period: *in.Period,
 		EvaluationPeriods: *in.EvaluationPeriods, DatapointsToAlarm: api.Deref(in.DatapointsToAlarm),
 		Threshold: float64(*in.Threshold), Comparison: alarm.Comparison(*in.ComparisonOperator),
 		Missing: alarm.Missing(api.Deref(in.TreatMissingData)), LowSamples: api.Deref(in.EvaluateLowSampleCountPercentile),
 	}
-	for _, d := range in.Dimensions {
-		c.Dimensions = append(c.Dimensions, alarm.Dimension{Name: *d.Name, Value: *d.Value})
+	if one {
+		err = readMetric(&c, in)
+	} else if err = checkAlone(in); err == nil {
+		err = readAlarmQueries(call, &c, in.Metrics)
+	}
+	if err != nil {
+		return c, err
 	}
 	if err := checkEvaluation(&c, in); err != nil {
 		return c, err
 	}
-	if err := readStatistic(&c, in); err != nil {
+	if one {
+		err = readStatistic(&c, in)
+	} else {
+		err = alarms.Check(&c)
+	}
+	if err != nil {
 		return c, err
 	}
 	return c, cmp.Or(checkActions(call, "oKActions", c.OKActions), checkActions(call, "alarmActions", c.AlarmActions),
 		checkActions(call, "insufficientDataActions", c.InsufficientActions))
+}
+
+// readMetric validates the metric of an alarm that has no Metrics, and sets it.
+func readMetric(c *alarm.Config, in *PutMetricAlarmInput) error {
+	for _, err := range []error{
+		checkNamespace("Namespace", in.Namespace), checkText("MetricName", in.MetricName, maxName), checkUnit("Unit", in.Unit),
+	} {
+		if err != nil {
+			return unfit("%s", err)
+		}
+	}
+	if _, err := readDimensions("Dimensions", in.Dimensions); err != nil {
+		return unfit("%s", err)
+	}
+	c.Namespace, c.MetricName, c.Unit, c.Period = *in.Namespace, *in.MetricName, api.Deref(in.Unit), *in.Period
+	for _, d := range in.Dimensions {
+		c.Dimensions = append(c.Dimensions, alarm.Dimension{Name: *d.Name, Value: *d.Value})
+	}
+	return nil
 }
 
 // checkEvaluation validates how an alarm counts datapoints.

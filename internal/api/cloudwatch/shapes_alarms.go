@@ -49,7 +49,7 @@ type PutMetricAlarmInput struct {
 // PutMetricAlarmOutput is the output of PutMetricAlarm.
 type PutMetricAlarmOutput struct{}
 
-// MetricAlarm is an alarm on a metric.
+// MetricAlarm is an alarm on a metric, or on Metrics.
 type MetricAlarm struct {
 	AlarmName                          string
 	AlarmArn                           string
@@ -68,7 +68,7 @@ type MetricAlarm struct {
 	Statistic                          string
 	ExtendedStatistic                  string
 	Dimensions                         []Dimension
-	Period                             int
+	Period                             *int
 	Unit                               string
 	EvaluationPeriods                  int
 	DatapointsToAlarm                  *int

@@ -3,7 +3,6 @@ package alarms
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -73,52 +72,6 @@ func (e *Engine) evaluate(a *alarm.Alarm, at time.Time) error {
 		return nil
 	})
 	return err
-}
-
-// points are the latest periods of an alarm's metric before a time, in epoch
-// seconds, the newest first.
-func (e *Engine) points(a *alarm.Alarm, end int64) ([]alarm.Point, error) {
-	stat, ok := metrics.ParseStatistic(a.Statistic)
-	if !ok {
-		return nil, fmt.Errorf("alarm %s has the unknown statistic %q", a.ARN(), a.Statistic)
-	}
-	dimensions := make([]metrics.Dimension, len(a.Dimensions))
-	for i, d := range a.Dimensions {
-		dimensions[i] = metrics.Dimension(d)
-	}
-	m := metrics.Metric{
-		Scope: metrics.Scope{Account: a.Account, Region: a.Region}, Namespace: a.Namespace, Name: a.MetricName,
-		Dimensions: metrics.Dimensions(dimensions...),
-	}
-	units := []string{a.Unit}
-	if a.Unit == "" {
-		var err error
-		if units, err = e.options.Metrics.Units(m); err != nil {
-			return nil, err
-		}
-	}
-	n, period := a.Looked(), int64(a.Period)
-	from := end - int64(n)*period
-	points := make([]alarm.Point, n)
-	for i := range points {
-		points[i].At = time.Unix(end-int64(i+1)*period, 0).UTC()
-	}
-	for _, unit := range units {
-		read, err := e.options.Metrics.Read(m, unit, from, end, period)
-		if err != nil {
-			return nil, err
-		}
-		for i := range read {
-			if value, ok := stat.Of(&read[i].Set); ok {
-				p := &points[n-1-int((read[i].Start-from)/period)]
-				p.Real, p.Samples, p.Value = true, read[i].Set.Count, value
-			}
-		}
-		if len(read) > 0 {
-			break // if it has several units, one is used
-		}
-	}
-	return points, nil
 }
 
 // The history is kept for 30 days.

@@ -62,6 +62,16 @@ Resources:
       EvaluationPeriods: 1
       Threshold: "5.0"
       ComparisonOperator: GreaterThanThreshold
+  Rate:
+    Type: AWS::CloudWatch::Alarm
+    Properties:
+      Metrics:
+        - {Id: rate, Expression: "100 * failed / FILL(sent, 1)", Label: Failures}
+        - {Id: failed, MetricStat: {Metric: {Namespace: shop, MetricName: failed}, Period: "60", Stat: Sum}, ReturnData: "false"}
+        - {Id: sent, MetricStat: {Metric: {Namespace: shop, MetricName: sent, Dimensions: [{Name: to, Value: all}]}, Period: 60, Stat: Sum, Unit: Count}, ReturnData: false}
+      EvaluationPeriods: 1
+      Threshold: 5
+      ComparisonOperator: GreaterThanThreshold
   Managed:
     Type: AWS::IAM::ManagedPolicy
     Properties: {PolicyDocument: {Version: 2012-10-17, Statement: [{Effect: Allow, Action: "sqs:*", Resource: "*"}]}, Roles: [!Ref Clerk]}
@@ -171,11 +181,19 @@ func TestStackDrift(t *testing.T) {
 
 	must(logsClient(endpoint).PutRetentionPolicy(ctx, &cloudwatchlogs.PutRetentionPolicyInput{LogGroupName: new("/rentals"), RetentionInDays: new(int32(30))}))(t)
 	must(metricsClient(endpoint).DeleteAlarms(ctx, &cloudwatch.DeleteAlarmsInput{AlarmNames: []string{out["watch"]["Many"]}}))(t)
-	only := must(c.DetectStackDrift(ctx, &cloudformation.DetectStackDriftInput{StackName: new("watch"), LogicalResourceIds: []string{"Log"}}))(t)
+	putAlarm(t, endpoint, out["watch"]["Rate"], func(in *cloudwatch.PutMetricAlarmInput) {
+		is := describeAlarm(t, endpoint, out["watch"]["Rate"])
+		onQueries(is.Metrics...)(in)
+		in.Metrics[0].Expression, in.Metrics[1].MetricStat.Stat, in.Threshold = new("failed"), new("Maximum"), is.Threshold
+	})
+	only := must(c.DetectStackDrift(ctx, &cloudformation.DetectStackDriftInput{StackName: new("watch"), LogicalResourceIds: []string{"Log", "Rate"}}))(t)
 	eventually(t, "drift detection is over", func() bool {
 		return must(c.DescribeStackDriftDetectionStatus(ctx, &cloudformation.DescribeStackDriftDetectionStatusInput{StackDriftDetectionId: only.StackDriftDetectionId}))(t).DetectionStatus != types.StackDriftDetectionStatusDetectionInProgress
 	})
-	want = []string{"Log MODIFIED /RetentionInDays NOT_EQUAL 7 30"}
+	want = []string{
+		"Log MODIFIED /RetentionInDays NOT_EQUAL 7 30",
+		"Rate MODIFIED /Metrics/0/Expression NOT_EQUAL 100 * failed / FILL(sent, 1) failed /Metrics/1/MetricStat/Stat NOT_EQUAL Sum Maximum",
+	}
 	if lines := drifts(t, c, "watch", types.StackResourceDriftStatusModified, types.StackResourceDriftStatusDeleted); !slices.Equal(lines, want) {
 		t.Errorf("drifts of watch: %q, want %q", lines, want)
 	}

@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
+	"slices"
 	"strconv"
+	"strings"
 
 	"godwit.dev/godwit/internal/api/cloudwatch"
 	"godwit.dev/godwit/internal/api/logs"
@@ -40,6 +42,9 @@ func putAlarm(ctx context.Context, w *step.Work) (step.Made, error) {
 	if w.Action == stack.Update {
 		delete(properties, "Tags") // which the operation does not take of an alarm that is there
 	}
+	if queries, ok := properties["Metrics"].([]any); ok {
+		properties["Metrics"] = typedQueries(queries)
+	}
 	in := &cloudwatch.PutMetricAlarmInput{} // whose members are called as the properties
 	document, err := json.Marshal(properties)
 	if err == nil {
@@ -52,6 +57,42 @@ func putAlarm(ctx context.Context, w *step.Work) (step.Made, error) {
 		return step.Made{}, err
 	}
 	return step.Made{Physical: w.Target.Physical, Attributes: map[string]any{"Arn": alarmARN(w)}}, nil
+}
+
+// typedQueries are an alarm's Metrics with numbers and truth values where the template has their
+// texts.
+func typedQueries(queries []any) []any {
+	typed := slices.Clone(queries)
+	for i, q := range typed {
+		q, ok := q.(map[string]any)
+		if !ok {
+			continue
+		}
+		q = maps.Clone(q)
+		setWhole(q, "Period")
+		switch text, _ := q["ReturnData"].(string); strings.ToLower(text) {
+		case "true":
+			q["ReturnData"] = true
+		case "false":
+			q["ReturnData"] = false
+		}
+		if stat, ok := q["MetricStat"].(map[string]any); ok {
+			stat = maps.Clone(stat)
+			setWhole(stat, "Period")
+			q["MetricStat"] = stat
+		}
+		typed[i] = q
+	}
+	return typed
+}
+
+// setWhole makes a member that is the text of an integer the integer.
+func setWhole(of map[string]any, name string) {
+	if text, ok := of[name].(string); ok {
+		if n, ok := resource.Whole(text); ok {
+			of[name] = n
+		}
+	}
 }
 
 func updateAlarm(ctx context.Context, w *step.Work) (step.Made, error) {

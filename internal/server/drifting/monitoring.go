@@ -8,6 +8,7 @@ import (
 	"godwit.dev/godwit/internal/api/cloudwatch"
 	"godwit.dev/godwit/internal/api/logs"
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/stack/resource"
 )
 
 func alarm(ctx context.Context, r *reading) error {
@@ -22,6 +23,7 @@ func alarm(ctx context.Context, r *reading) error {
 		"ActionsEnabled", "AlarmActions", "AlarmDescription", "ComparisonOperator", "DatapointsToAlarm", "Dimensions", "EvaluateLowSampleCountPercentile",
 		"EvaluationPeriods", "ExtendedStatistic", "InsufficientDataActions", "MetricName", "Metrics", "Namespace", "OKActions", "Period", "Statistic",
 		"Threshold", "ThresholdMetricId", "TreatMissingData", "Unit")
+	r.returning()
 	if r.Properties["Tags"] == nil {
 		return nil
 	}
@@ -36,6 +38,25 @@ func alarm(ctx context.Context, r *reading) error {
 	}
 	r.tagged(all)
 	return nil
+}
+
+// returning takes the ReturnData that queries have by default out of an alarm's actual Metrics
+// where the template leaves it out.
+func (r *reading) returning() {
+	silent := map[any]bool{}
+	wanted, _ := r.Properties["Metrics"].([]any)
+	for _, q := range wanted {
+		if q, ok := q.(map[string]any); ok && q["ReturnData"] == nil {
+			id, _ := resource.Scalar(q["Id"])
+			silent[id] = true
+		}
+	}
+	actual, _ := r.actual["Metrics"].([]any)
+	for _, q := range actual {
+		if q, ok := q.(map[string]any); ok && silent[q["Id"]] && q["ReturnData"] == true {
+			delete(q, "ReturnData")
+		}
+	}
 }
 
 func logGroup(ctx context.Context, r *reading) error {

@@ -36,8 +36,8 @@ func (a Alarm) over(is Alarm) Alarm {
 	return all
 }
 
-// sameMember reports that two values of an alarm's member mean the same: none is an empty list, and
-// tags that are not wanted are left.
+// sameMember reports that two values of an alarm's member mean the same: none is an empty list, a
+// query returns data by default, and tags that are not wanted are left.
 func sameMember(name string, is, want any) bool {
 	if name == "Tags" {
 		there, _ := is.([]any)
@@ -46,10 +46,44 @@ func sameMember(name string, is, want any) bool {
 			return !slices.ContainsFunc(there, func(t any) bool { return written(t) == written(tag) })
 		})
 	}
+	if name == "Metrics" {
+		is, want = returning(is), returning(want)
+	}
 	if list, ok := want.([]any); is == nil && ok && len(list) == 0 {
 		return true
 	}
 	return written(is) == written(want)
+}
+
+// returning are an alarm's Metrics with the ReturnData that they have by default, and without
+// lists of no dimensions.
+func returning(queries any) any {
+	list, ok := queries.([]any)
+	if !ok {
+		return queries
+	}
+	list = slices.Clone(list)
+	for i, q := range list {
+		q, ok := q.(map[string]any)
+		if !ok {
+			continue
+		}
+		q = maps.Clone(q)
+		if q["ReturnData"] == nil {
+			q["ReturnData"] = true
+		}
+		if stat, ok := q["MetricStat"].(map[string]any); ok {
+			if metric, ok := stat["Metric"].(map[string]any); ok {
+				metric, stat = maps.Clone(metric), maps.Clone(stat)
+				if none, ok := metric["Dimensions"].([]any); ok && len(none) == 0 {
+					delete(metric, "Dimensions")
+				}
+				stat["Metric"], q["MetricStat"] = metric, stat
+			}
+		}
+		list[i] = q
+	}
+	return list
 }
 
 func (a *Applying) alarms(ctx context.Context, set *Set) error {

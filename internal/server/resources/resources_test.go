@@ -301,6 +301,38 @@ func TestAlarmMembers(t *testing.T) {
 	}
 }
 
+// An alarm on Metrics is the same with what a query has by default and without it, and goes to
+// another server; it takes the place of one on a metric, and the other way round.
+func TestAlarmQueries(t *testing.T) {
+	to, _ := start(t, "000000000000", "us-east-1")
+	const rest = "EvaluationPeriods: 1, Threshold: 1, ComparisonOperator: GreaterThanThreshold"
+	const m1 = "{Id: m1, MetricStat: {Metric: {Namespace: n, MetricName: m}, Period: 60, Stat: Sum}, ReturnData: false}"
+	for _, members := range []string{
+		"Metrics: [{Id: e1, Expression: m1*2}, " + m1 + "]",
+		"Namespace: n, MetricName: m, Period: 60, Statistic: Sum",
+		"Metrics: [{Id: e1, Expression: m1*3, Label: thrice, ReturnData: true}, " + m1 + "]",
+	} {
+		set := read(t, "Alarms: [{AlarmName: rate, "+rest+", "+members+"}]")
+		if n, text := apply(t, to, set, false); n == 0 {
+			t.Errorf("%s: no change:\n%s", members, text)
+		}
+		if n, text := apply(t, to, set, false); n != 0 {
+			t.Errorf("%s, a second time:\n%s", members, text)
+		}
+	}
+	exported := export(t, to)
+	for _, line := range []string{"Expression: m1*3", "Label: thrice", "MetricName: m\n"} {
+		if !strings.Contains(exported, line) {
+			t.Errorf("%s is missing of\n%s", line, exported)
+		}
+	}
+	other, _ := start(t, "000000000000", "us-east-1")
+	apply(t, other, read(t, exported), false)
+	if got := export(t, other); got != exported {
+		t.Errorf("another server has\n%s\nwant\n%s", got, exported)
+	}
+}
+
 // Attributes of which one allows the other are set in the order that the server takes, on the
 // way there and back.
 func TestDependentAttributes(t *testing.T) {

@@ -25,6 +25,8 @@ type Alarm struct {
 	Metric         string      `json:"metric"`
 	Dimensions     []Dimension `json:"dimensions"`
 	Statistic      string      `json:"statistic"`
+	Expression     string      `json:"expression" doc:"What the alarm is on in place of a metric, which is empty then: metric math on queries."`
+	Queries        []Query     `json:"queries" doc:"What an alarm on Metrics is on, and none of another."`
 	PeriodSeconds  int         `json:"periodSeconds"`
 	Periods        int         `json:"periods" doc:"How many are looked at."`
 	Datapoints     int         `json:"datapoints" doc:"How many of them have to be beyond the threshold."`
@@ -32,6 +34,18 @@ type Alarm struct {
 	Threshold      float64     `json:"threshold"`
 	Missing        string      `json:"missing" doc:"How periods without data count."`
 	ActionsEnabled bool        `json:"actionsEnabled"`
+}
+
+// Query is one of an alarm's Metrics: a metric, or an expression on others.
+type Query struct {
+	ID         string      `json:"id"`
+	Label      string      `json:"label"`
+	Expression string      `json:"expression" doc:"Empty of a metric."`
+	Namespace  string      `json:"namespace"`
+	Metric     string      `json:"metric"`
+	Dimensions []Dimension `json:"dimensions"`
+	Statistic  string      `json:"statistic"`
+	Watched    bool        `json:"watched" doc:"Its values are held against the threshold."`
 }
 
 // Dimension is a name and a value that distinguish metrics of one name.
@@ -110,7 +124,7 @@ func (m *Monitors) ListAlarms(_ context.Context, _ *rest.Call, in *ListAlarms) (
 func shownAlarm(a *alarm.Alarm) Alarm {
 	shown := Alarm{
 		ARN: a.ARN(), Name: a.Name, State: string(a.State), Reason: a.Reason, Since: a.Transitioned.UTC(),
-		Namespace: a.Namespace, Metric: a.MetricName, Dimensions: make([]Dimension, len(a.Dimensions)), Statistic: a.Statistic,
+		Namespace: a.Namespace, Metric: a.MetricName, Dimensions: shownDimensions(a.Dimensions), Statistic: a.Statistic, Queries: make([]Query, len(a.Metrics)),
 		PeriodSeconds: a.Period, Periods: a.EvaluationPeriods, Datapoints: a.DatapointsToAlarm,
 		Comparison: string(a.Comparison), Threshold: a.Threshold, Missing: string(a.Missing), ActionsEnabled: !a.Disabled,
 	}
@@ -123,8 +137,28 @@ func shownAlarm(a *alarm.Alarm) Alarm {
 	if a.Description != nil {
 		shown.Description = *a.Description
 	}
-	for i, d := range a.Dimensions {
-		shown.Dimensions[i] = Dimension{d.Name, d.Value}
+	for i := range a.Metrics {
+		q := shownQuery(&a.Metrics[i])
+		if q.Watched { // an alarm on one metric is shown as such
+			shown.Namespace, shown.Metric, shown.Dimensions, shown.Statistic, shown.Expression = q.Namespace, q.Metric, q.Dimensions, q.Statistic, q.Expression
+		}
+		shown.Queries[i] = q
+	}
+	return shown
+}
+
+func shownDimensions(all []alarm.Dimension) []Dimension {
+	shown := make([]Dimension, len(all))
+	for i, d := range all {
+		shown[i] = Dimension{d.Name, d.Value}
+	}
+	return shown
+}
+
+func shownQuery(q *alarm.Query) Query {
+	shown := Query{ID: q.ID, Label: q.Label, Expression: q.Expression, Dimensions: []Dimension{}, Watched: q.Watched}
+	if s := q.Stat; s != nil {
+		shown.Namespace, shown.Metric, shown.Dimensions, shown.Statistic = s.Namespace, s.Name, shownDimensions(s.Dimensions), s.Statistic
 	}
 	return shown
 }

@@ -1,6 +1,7 @@
 package monitors
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"time"
@@ -8,12 +9,13 @@ import (
 	"godwit.dev/godwit/internal/alarm"
 	"godwit.dev/godwit/internal/api/operator/rest"
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/monitor/metrics"
 )
 
 // GetMetrics asks for the metrics of a resource.
 type GetMetrics struct {
-	ARN   string `query:"arn" required:"true" max:"2048" doc:"Of a queue, a topic, a function, a delivery stream or an alarm, of which it is the metric that it looks at."`
+	ARN   string `query:"arn" required:"true" max:"2048" doc:"Of a queue, a topic, a function, a delivery stream or an alarm, of which it is the metric or the expression that it looks at."`
 	Hours int    `query:"hours" min:"1" max:"10920" default:"1" doc:"How far back."`
 }
 
@@ -33,7 +35,7 @@ type Series struct {
 	Namespace string      `json:"namespace"`
 	Name      string      `json:"name"`
 	Unit      string      `json:"unit"`
-	Statistic string      `json:"statistic" doc:"What the values are of each period."`
+	Statistic string      `json:"statistic" doc:"What the values are of each period; of an alarm's expression, that, and the namespace is empty."`
 	Points    [][]float64 `json:"points" doc:"The start of a period in seconds since 1970, and the value; periods without data are left out. 500 at most."`
 }
 
@@ -138,27 +140,49 @@ func (m *Monitors) GetMetrics(ctx context.Context, _ *rest.Call, in *GetMetrics)
 	return out, nil
 }
 
-// ofAlarm adds the metric of an alarm.
+// ofAlarm adds the metric of an alarm, or what it makes of its Metrics.
 func (m *Monitors) ofAlarm(out *Metrics, a *alarm.Alarm) error {
-	dimensions := make([]metrics.Dimension, len(a.Dimensions))
-	for i, d := range a.Dimensions {
+	of := a.Stat()
+	if len(a.Metrics) > 0 {
+		q := &a.Metrics[a.Watched()]
+		if q.Expression != "" {
+			return m.addExpression(out, a, q)
+		}
+		of = q.Stat
+	}
+	dimensions := make([]metrics.Dimension, len(of.Dimensions))
+	for i, d := range of.Dimensions {
 		dimensions[i] = metrics.Dimension{Name: d.Name, Value: d.Value}
 	}
 	one := metrics.Metric{
-		Scope: metrics.Scope{Account: a.Account, Region: a.Region}, Namespace: a.Namespace, Name: a.MetricName, Dimensions: metrics.Dimensions(dimensions...),
+		Scope: metrics.Scope{Account: a.Account, Region: a.Region}, Namespace: of.Namespace, Name: of.Name, Dimensions: metrics.Dimensions(dimensions...),
 	}
-	units := []string{a.Unit}
-	if a.Unit == "" {
+	units := []string{of.Unit}
+	if of.Unit == "" {
 		var err error
 		if units, err = m.Metrics.Units(one); err != nil {
 			return err
 		}
 	}
 	for _, unit := range units {
-		if err := m.add(out, one, unit, a.Statistic); err != nil {
+		if err := m.add(out, one, unit, of.Statistic); err != nil {
 			return err
 		}
 	}
+	return nil
+}
+
+// addExpression adds the values of the expression that an alarm watches.
+func (m *Monitors) addExpression(out *Metrics, a *alarm.Alarm, q *alarm.Query) error {
+	s := Series{Name: cmp.Or(q.Label, q.ID), Statistic: q.Expression, Points: [][]float64{}}
+	values, err := m.Alarms.Values(a, metrics.Periods{From: out.From.Unix(), To: out.To.Unix() + 1, Length: out.PeriodSeconds})
+	if err != nil && fault.KindOf(err) != fault.ValidationFailed {
+		return err
+	}
+	for _, v := range values[:min(len(values), maxPoints)] {
+		s.Points = append(s.Points, []float64{float64(v.At), v.Value})
+	}
+	out.Series = append(out.Series, s)
 	return nil
 }
 

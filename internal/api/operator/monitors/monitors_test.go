@@ -116,6 +116,51 @@ func TestAlarms(t *testing.T) {
 	}
 }
 
+// An alarm on Metrics is shown with its expression and what that yields, and as one on a metric
+// if it is on one.
+func TestAlarmsOnQueries(t *testing.T) {
+	m, points := open(t)
+	put(t, points, "sent", start.Add(-2*time.Minute), 1, 2, 3)
+	put(t, points, "visible", start.Add(-2*time.Minute), 7, 9, 8)
+	stat := func(name, statistic string) *alarm.Stat {
+		return &alarm.Stat{Namespace: "AWS/SQS", Name: name, Dimensions: []alarm.Dimension{{Name: "QueueName", Value: "orders"}}, Statistic: statistic, Period: 60}
+	}
+	c := alarm.Config{Period: 60, EvaluationPeriods: 2, Threshold: 10, Comparison: alarm.Greater}
+	for name, queries := range map[string][]alarm.Query{
+		"ratio":  {{ID: "e1", Expression: "m2 / m1", Label: "Ratio", Watched: true}, {ID: "m1", Stat: stat("sent", "Sum")}, {ID: "m2", Stat: stat("visible", "Maximum")}},
+		"single": {{ID: "m1", Stat: stat("sent", "Sum"), Watched: true}},
+	} {
+		c.Metrics = queries
+		if err := m.Alarms.Put(alarms.ID{Account: account, Region: region, Name: name}, c, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all, err := m.ListAlarms(t.Context(), nil, &ListAlarms{Limit: 10})
+	if err != nil || len(all.Alarms) != 2 {
+		t.Fatalf("%+v, %v", all, err)
+	}
+	for i, want := range []string{
+		"[] m2 / m1 60 [{e1 Ratio m2 / m1 [] true} {m1 AWS/SQS sent [{QueueName orders}] Sum false} {m2 AWS/SQS visible [{QueueName orders}] Maximum false}]",
+		"AWS/SQS sent [{QueueName orders}] Sum 60 [{m1 AWS/SQS sent [{QueueName orders}] Sum true}]",
+	} {
+		a := &all.Alarms[i]
+		text := fmt.Sprintln(a.Namespace, a.Metric, a.Dimensions, a.Statistic, a.Expression, a.PeriodSeconds, a.Queries)
+		if got := strings.Join(strings.Fields(text), " "); got != want {
+			t.Errorf("%s is %s, want %s", a.Name, got, want)
+		}
+	}
+	at := float64(start.Add(-2 * time.Minute).Truncate(time.Minute).Unix())
+	for name, want := range map[string]Series{
+		"ratio":  {Name: "Ratio", Statistic: "m2 / m1", Points: [][]float64{{at, 1.5}}},
+		"single": {Namespace: "AWS/SQS", Name: "sent", Unit: "Count", Statistic: "Sum", Points: [][]float64{{at, 6}}},
+	} {
+		out, err := m.GetMetrics(t.Context(), nil, &GetMetrics{ARN: "arn:aws:cloudwatch:us-east-1:000000000000:alarm:" + name, Hours: 1})
+		if err != nil || fmt.Sprint(out.Series) != fmt.Sprint([]Series{want}) {
+			t.Errorf("%s has %+v, %v, want %+v", name, out, err, want)
+		}
+	}
+}
+
 // The metrics of a queue are those that say its name and no more, in periods that begin at
 // whole ones, by the statistic that says most.
 func TestMetrics(t *testing.T) {

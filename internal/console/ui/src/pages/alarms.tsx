@@ -16,6 +16,8 @@ interface Alarm {
   metric: string;
   dimensions: { name: string; value: string }[];
   statistic: string;
+  expression: string;
+  queries: { id: string; label: string; expression: string; namespace: string; metric: string; dimensions: { name: string; value: string }[]; statistic: string }[];
   periodSeconds: number;
   periods: number;
   datapoints: number;
@@ -54,7 +56,7 @@ export function AlarmsPage() {
               { name: "name", cell: (a) => <Arn arn={a.arn} short /> },
               { name: "state", cell: (a) => <State of={a.state} /> },
               { name: "since", cell: (a) => <Time at={a.since} /> },
-              { name: "metric", cell: (a) => <Safe text={a.metric ? `${a.namespace} ${a.metric}` : "–"} max={200} /> },
+              { name: "metric", cell: (a) => <Safe text={a.metric ? `${a.namespace} ${a.metric}` : a.expression || "–"} max={200} /> },
               { name: "threshold", number: true, cell: (a) => `${signs[a.comparison] ?? ""} ${a.threshold}` },
               { name: "why", cell: (a) => <Safe text={a.reason} max={300} /> },
               { name: "actions", cell: (a) => (a.actionsEnabled ? "on" : "off") },
@@ -87,9 +89,10 @@ export function AlarmPage() {
               <Facts of={[
                 ["ARN", <Safe text={a.arn} />],
                 ["description", a.description ? <Safe text={a.description} max={2000} /> : null],
-                ["metric", <Safe text={`${a.namespace} ${a.metric}`} />],
+                ["metric", a.metric ? <Safe text={`${a.namespace} ${a.metric}`} /> : null],
+                ["expression", a.expression ? <Safe text={a.expression} max={2048} /> : null],
                 ["of", a.dimensions?.length ? <Safe text={a.dimensions.map((d) => d.name + "=" + d.value).join(", ")} /> : null],
-                ["condition", <Safe text={`${a.statistic} ${signs[a.comparison] ?? a.comparison} ${a.threshold} in ${a.datapoints} of ${a.periods} periods of ${span(a.periodSeconds)}`} />],
+                ["condition", <Safe text={`${a.expression ? "its value" : a.statistic} ${signs[a.comparison] ?? a.comparison} ${a.threshold} in ${a.datapoints} of ${a.periods} periods of ${span(a.periodSeconds)}`} />],
                 ["without data", a.missing || null],
                 ["changed", <Time at={a.configuredAt} />],
                 ["actions", a.actionsEnabled ? "on" : "off: nobody is told"],
@@ -97,6 +100,14 @@ export function AlarmPage() {
                 ["when OK", a.okActions?.length ? <List arns={a.okActions} /> : null],
                 ["without data", a.insufficientDataActions?.length ? <List arns={a.insufficientDataActions} /> : null],
               ]} />
+              {a.expression ? (
+                <Table caption="Queries" rows={a.queries} keyOf={(q) => q.id} columns={[
+                  { name: "id", cell: (q) => q.id },
+                  { name: "what", cell: (q) => <Safe text={q.expression || `${q.statistic} of ${q.namespace} ${q.metric}`} max={2048} /> },
+                  { name: "of", cell: (q) => <Safe text={q.dimensions.map((d) => d.name + "=" + d.value).join(", ")} max={500} /> },
+                  { name: "label", cell: (q) => <Safe text={q.label} max={200} /> },
+                ]} />
+              ) : null}
               <Named of={a.tags} title="Tags" />
             </Section>
           </>

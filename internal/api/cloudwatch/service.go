@@ -52,7 +52,7 @@ func (s *Service) Operations() []api.Operation {
 		api.Op("GetMetricData", s.getMetricData).Holding(12 << 20),
 		api.Op("GetMetricStatistics", s.getMetricStatistics).Holding(1 << 20),
 		api.Op("ListMetrics", s.listMetrics),
-		api.Op("PutMetricAlarm", s.putMetricAlarm),
+		api.Op("PutMetricAlarm", s.putMetricAlarm).Holding(4 << 20), // its expressions are tried
 		api.Op("DescribeAlarms", s.describeAlarms),
 		api.Op("DescribeAlarmsForMetric", s.describeAlarmsForMetric),
 		api.Op("DescribeAlarmHistory", s.describeAlarmHistory),

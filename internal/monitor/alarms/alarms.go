@@ -109,8 +109,8 @@ func New(k *kernel.Kernel, o Options) *Engine {
 func (e *Engine) Load() error {
 	e.reader = e.shard.Stream.Reader()
 	err := store.Each(e.reader, keyspace.Prefix([]byte{prefix, tagAlarm}), func(_, value []byte) error {
-		a := &alarm.Alarm{}
-		if err := decode(value, a); err != nil { // it must not block others
+		a, err := decodeAlarm(value)
+		if err != nil { // it must not block others
 			e.kernel.Logger.Error("an alarm is left out", "reason", err.Error())
 			return nil
 		}
@@ -231,7 +231,7 @@ func encode(v any) []byte {
 func idOf(a *alarm.Alarm) ID { return ID{a.Account, a.Region, a.Name} }
 
 // put writes an alarm.
-func (c *commit) put(a *alarm.Alarm) { c.batch.Set(idOf(a).key(tagAlarm), encode(a)) }
+func (c *commit) put(a *alarm.Alarm) { c.batch.Set(idOf(a).key(tagAlarm), encodeAlarm(a)) }
 
 // note writes an item of an alarm's history.
 func (c *commit) note(id ID, item alarm.Item) {

@@ -12,7 +12,8 @@ func CheckRecord(id keyspace.ID, value []byte) error {
 	ok := true
 	switch id {
 	case keyspace.KindAlarm:
-		return decode(value, new(alarm.Alarm))
+		_, err := decodeAlarm(value)
+		return err
 	case keyspace.KindAlarmItem:
 		return decode(value, new(alarm.Item))
 	case keyspace.KindAlarmAction:

@@ -1,6 +1,8 @@
 package alarms
 
 import (
+	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -8,6 +10,8 @@ import (
 
 	"godwit.dev/godwit/internal/alarm"
 	"godwit.dev/godwit/internal/metricmath"
+	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/store"
 )
 
 // onQueries is the configuration of an alarm on an expression of n's metric m, m1.
@@ -56,6 +60,52 @@ func TestQueriesAreKept(t *testing.T) {
 	}
 	if got, want := states(w.open(w.store)), "a ALARM, double OK, plain OK"; got != want {
 		t.Errorf("after a restart: %s, want %s", got, want)
+	}
+}
+
+// A version that knows no Metrics drops them from the record of an alarm. What it reads then is an
+// alarm that it can evaluate, and whose state stays.
+func TestQueriesOfAnotherVersion(t *testing.T) {
+	w := newWorld(t)
+	e := w.open(w.store)
+	e.options.MaxAlarms = 0
+	states := map[alarm.Missing]alarm.State{alarm.TreatMissing: alarm.OK, alarm.TreatBreaching: alarm.OK, alarm.TreatNotBreaching: alarm.Alarming, alarm.TreatIgnore: alarm.OK, "": alarm.OK}
+	for missing, state := range states {
+		c := onQueries("m1 * 2", 1, 60)
+		c.Missing = missing
+		if err := e.Put(id("a"+string(missing)), c, nil); err != nil {
+			t.Fatal(err)
+		}
+		if err := e.SetState(t.Context(), id("a"+string(missing)), alarm.Status{State: state}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e = w.open(w.store)
+	for missing := range states {
+		if a, _ := e.Get(id("a" + string(missing))); a.Missing != missing || a.Statistic != "" || len(a.Metrics) != 2 {
+			t.Errorf("%s was kept as %+v", missing, a.Config)
+		}
+		key := id("a" + string(missing)).key(tagAlarm)
+		value, _, err := w.store.Get(nil, key)
+		var members map[string]json.RawMessage
+		if err = cmp.Or(err, json.Unmarshal(value, &members)); err != nil {
+			t.Fatal(err)
+		}
+		delete(members, "Metrics")
+		var b mutation.Batch
+		b.Set(key, encode(members))
+		if err := w.store.Apply(store.Sync, &b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e = w.open(w.store)
+	if err := w.pass(e, 20); err != nil {
+		t.Fatal(err)
+	}
+	for missing, state := range states {
+		if a, _ := e.Get(id("a" + string(missing))); a.State != state {
+			t.Errorf("the state of %q is %s, was %s", missing, a.State, state)
+		}
 	}
 }
 

@@ -1,0 +1,42 @@
+package alarms
+
+import (
+	"encoding/json"
+
+	"godwit.dev/godwit/internal/alarm"
+)
+
+// record is the persisted form of an alarm. One on Metrics is, for versions that know none, an
+// alarm on a metric that there cannot be, whose missing data keep the state: they evaluate it
+// without an effect, and go on.
+type record struct {
+	*alarm.Alarm
+	Statistic string
+	Missing   alarm.Missing `json:",omitempty"`
+	Treatment alarm.Missing `json:",omitempty"` // Missing of an alarm on Metrics
+}
+
+// absent is the statistic in the record of an alarm on Metrics.
+const absent = "SampleCount"
+
+func encodeAlarm(a *alarm.Alarm) []byte {
+	r := record{Alarm: a, Statistic: a.Statistic, Missing: a.Missing}
+	if len(a.Metrics) > 0 {
+		r.Statistic, r.Missing, r.Treatment = absent, alarm.TreatIgnore, a.Missing
+	}
+	return encode(r)
+}
+
+func decodeAlarm(value []byte) (*alarm.Alarm, error) {
+	r := record{Alarm: &alarm.Alarm{}}
+	if err := json.Unmarshal(value, &r); err != nil {
+		return nil, err
+	}
+	a := r.Alarm
+	if len(a.Metrics) == 0 {
+		a.Statistic, a.Missing = r.Statistic, r.Missing
+	} else {
+		a.Missing = r.Treatment
+	}
+	return a, nil
+}

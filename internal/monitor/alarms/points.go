@@ -1,6 +1,7 @@
 package alarms
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -23,26 +24,33 @@ func (e *Engine) points(a *alarm.Alarm, end int64) ([]alarm.Point, error) {
 		p := &points[n-1-int((start-from)/period)]
 		p.Real, p.Samples, p.Value = true, samples, value
 	}
+	over := metrics.Periods{From: from, To: end, Length: period}
+	var err error
 	if len(a.Metrics) == 0 {
-		return points, e.read(a, a.Stat(), metrics.Periods{From: from, To: end, Length: period}, set)
+		err = e.read(a, a.Stat(), over, set)
+	} else {
+		var values []metricmath.Point
+		values, err = e.Values(a, over)
+		for _, v := range values {
+			set(v.At, 0, v.Value)
+		}
 	}
-	values, err := e.Values(a, metrics.Periods{From: from, To: end, Length: period})
-	if fault.KindOf(err) == fault.ValidationFailed { // it must not block others
-		e.kernel.Logger.Error("the Metrics of an alarm cannot be evaluated", "alarm", a.ARN(), "reason", err.Error())
+	if fault.KindOf(err) == fault.ValidationFailed || errors.Is(err, errStatistic) { // it must not block others
+		e.kernel.Logger.Error("an alarm cannot be evaluated", "alarm", a.ARN(), "reason", err.Error())
 		return points, nil
-	}
-	for _, v := range values {
-		set(v.At, 0, v.Value)
 	}
 	return points, err
 }
+
+// errStatistic is of an alarm that another version has made.
+var errStatistic = errors.New("alarms: unknown statistic")
 
 // read calls f with the periods of a metric of an alarm that have data, in ascending order. If
 // the metric has several units, one is used.
 func (e *Engine) read(a *alarm.Alarm, s *alarm.Stat, p metrics.Periods, f func(start int64, samples, value float64)) error {
 	stat, ok := metrics.ParseStatistic(s.Statistic)
 	if !ok {
-		return fmt.Errorf("alarm %s has the unknown statistic %q", a.ARN(), s.Statistic)
+		return fmt.Errorf("%w %q", errStatistic, s.Statistic)
 	}
 	dimensions := make([]metrics.Dimension, len(s.Dimensions))
 	for i, d := range s.Dimensions {

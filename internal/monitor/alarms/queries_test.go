@@ -109,6 +109,27 @@ func TestQueriesOfAnotherVersion(t *testing.T) {
 	}
 }
 
+// An alarm on a statistic of another version is without data, and does not block others.
+func TestUnknownStatistic(t *testing.T) {
+	w := newWorld(t)
+	e := w.open(w.store)
+	other, within := config(), onQueries("m1 * 2", 1, 60)
+	other.Statistic, within.Metrics[0].Stat.Statistic = "Mode", "Mode"
+	for name, c := range map[string]alarm.Config{"a": other, "b": within, "plain": config()} {
+		if err := e.Put(id(name), c, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.pass(e, 20); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]alarm.State{"a": alarm.InsufficientData, "b": alarm.InsufficientData, "plain": alarm.Alarming} {
+		if a, _ := e.Get(id(name)); a.State != want {
+			t.Errorf("%s is %s, want %s", name, a.State, want)
+		}
+	}
+}
+
 // Check bounds what the evaluation of an alarm takes, whatever its values are.
 func TestCheck(t *testing.T) {
 	long := "m1" + strings.Repeat("+m1", 600)

@@ -55,8 +55,11 @@ func place(x float64, n int) int {
 	return int(min(max(x, 0), float64(n)))
 }
 
-func slice(_ *Evaluation, _ *node, parts []*value) (*value, error) {
+func slice(e *Evaluation, _ *node, parts []*value) (*value, error) {
 	all := parts[0].series
+	if e.options.Whole {
+		return &value{series: all}, nil
+	}
 	from, to := place(parts[1].number, len(all)), len(all)
 	if len(parts) == 3 {
 		to = max(from, place(parts[2].number, len(all)))

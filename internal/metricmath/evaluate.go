@@ -20,6 +20,10 @@ type Options struct {
 	// begin at from and at the multiples of the period after it, below to.
 	Span   func(period int64) (from, to int64)
 	Bounds Bounds
+	// Whole makes an evaluation that takes as much as one of any values of the same points can:
+	// no point is dropped, and where a scalar chooses among series all or the longest are taken.
+	// Its values mean nothing.
+	Whole bool
 }
 
 // Evaluation computes the results of a program's queries.
@@ -313,7 +317,7 @@ func (e *Evaluation) eachPeriod(period int64, f func(at int64)) error {
 // grid makes a series with a point in each period; f is given the period's beginning.
 func (e *Evaluation) grid(period int64, f func(at int64) float64) (*value, error) {
 	s := Series{Period: period}
-	err := e.eachPeriod(period, func(at int64) { s.put(at, f(at)) })
+	err := e.eachPeriod(period, func(at int64) { e.put(&s, at, f(at)) })
 	return &value{series: []Series{s}}, err
 }
 
@@ -327,9 +331,12 @@ func (e *Evaluation) computed(x float64) float64 {
 }
 
 // put adds a point, unless its value is no finite number.
-func (s *Series) put(at int64, value float64) {
-	if isFinite(value) {
+func (e *Evaluation) put(s *Series, at int64, value float64) {
+	switch {
+	case isFinite(value):
 		s.Points = append(s.Points, Point{at, value})
+	case e.options.Whole:
+		s.Points = append(s.Points, Point{at, 1})
 	}
 }
 

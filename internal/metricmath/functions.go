@@ -138,7 +138,7 @@ func reduction(f func(of []float64, most int) float64) *function {
 		var values []float64
 		for i, p := range points {
 			if values = append(values, p.Value); i+1 == len(points) || points[i+1].At != p.At {
-				made.put(p.At, e.computed(f(values, len(parts[0].series))))
+				e.put(&made, p.At, e.computed(f(values, len(parts[0].series))))
 				values = values[:0]
 			}
 		}

@@ -65,7 +65,7 @@ func fill(e *Evaluation, n *node, parts []*value) (*value, error) {
 				own = own[1:]
 			}
 			if len(own) == 0 || own[0].At != at {
-				made.put(at, filler(at))
+				e.put(&made, at, filler(at))
 			}
 		})
 		made.Points = append(made.Points, own...)
@@ -110,6 +110,10 @@ func choose(e *Evaluation, _ *node, parts []*value) (*value, error) {
 	if condition.kind == scalar {
 		made := Series{Period: parts[1].series[0].Period}
 		switch {
+		case e.options.Whole:
+			if made = parts[1].series[0]; otherwise.kind == single && len(otherwise.series[0].Points) > len(made.Points) {
+				made = otherwise.series[0]
+			}
 		case math.IsNaN(condition.number):
 		case condition.number != 0:
 			made = parts[1].series[0]

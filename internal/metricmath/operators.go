@@ -76,13 +76,13 @@ func (e *Evaluation) pair(f func(a, b float64) float64, label string, a, b *Seri
 	for len(left) > 0 || len(right) > 0 {
 		switch {
 		case len(right) == 0 || len(left) > 0 && left[0].At < right[0].At:
-			made.put(left[0].At, e.computed(f(left[0].Value, 0)))
+			e.put(&made, left[0].At, e.computed(f(left[0].Value, 0)))
 			left = left[1:]
 		case len(left) == 0 || right[0].At < left[0].At:
-			made.put(right[0].At, e.computed(f(0, right[0].Value)))
+			e.put(&made, right[0].At, e.computed(f(0, right[0].Value)))
 			right = right[1:]
 		default:
-			made.put(left[0].At, e.computed(f(left[0].Value, right[0].Value)))
+			e.put(&made, left[0].At, e.computed(f(left[0].Value, right[0].Value)))
 			left, right = left[1:], right[1:]
 		}
 	}
@@ -116,7 +116,7 @@ func (e *Evaluation) eachNext(of *value, f func(before *Point, p Point) float64)
 		made.Points = make([]Point, 0, len(s.Points))
 		var before *Point
 		for i, p := range s.Points {
-			made.put(p.At, f(before, p))
+			e.put(&made, p.At, f(before, p))
 			before = &s.Points[i]
 		}
 		return made, nil

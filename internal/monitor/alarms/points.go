@@ -91,10 +91,10 @@ var bounds = metricmath.Bounds{Held: 200_000, Made: 1_000_000}
 // cannot be evaluated. Its errors are those of package metricmath.
 func Check(c *alarm.Config) error {
 	p := metrics.Periods{To: int64(c.Looked()) * int64(c.Period), Length: int64(c.Period)}
-	_, err := evaluate(c, p, func(query int) ([]metricmath.Point, error) {
+	_, err := evaluate(c, p, true, func(int) ([]metricmath.Point, error) {
 		points := make([]metricmath.Point, c.Looked())
-		for i := range points { // they differ, so that no quotient is without a value
-			points[i] = metricmath.Point{At: int64(i) * p.Length, Value: float64((7*i+13*query)%97 + 2)}
+		for i := range points {
+			points[i] = metricmath.Point{At: int64(i) * p.Length, Value: float64(i)}
 		}
 		return points, nil
 	})
@@ -105,7 +105,7 @@ func Check(c *alarm.Config) error {
 // periods may be others than the alarm's. Its errors are those of package metricmath, and of
 // reading metrics.
 func (e *Engine) Values(a *alarm.Alarm, p metrics.Periods) ([]metricmath.Point, error) {
-	return evaluate(&a.Config, p, func(query int) (points []metricmath.Point, err error) {
+	return evaluate(&a.Config, p, false, func(query int) (points []metricmath.Point, err error) {
 		err = e.read(a, a.Metrics[query].Stat, p, func(start int64, _, value float64) {
 			points = append(points, metricmath.Point{At: start, Value: value})
 		})
@@ -113,8 +113,9 @@ func (e *Engine) Values(a *alarm.Alarm, p metrics.Periods) ([]metricmath.Point, 
 	})
 }
 
-// evaluate computes the values of the query that is watched.
-func evaluate(c *alarm.Config, p metrics.Periods, read func(query int) ([]metricmath.Point, error)) ([]metricmath.Point, error) {
+// evaluate computes the values of the query that is watched, or, whole, only takes as much for it
+// as any values of the metrics' points can.
+func evaluate(c *alarm.Config, p metrics.Periods, whole bool, read func(query int) ([]metricmath.Point, error)) ([]metricmath.Point, error) {
 	queries := make([]metricmath.Query, len(c.Metrics))
 	for i := range c.Metrics {
 		q := &c.Metrics[i]
@@ -125,7 +126,7 @@ func evaluate(c *alarm.Config, p metrics.Periods, read func(query int) ([]metric
 		return nil, err
 	}
 	series, err := program.Evaluate(metricmath.Options{
-		Read: read, Span: func(int64) (from, to int64) { return p.From, p.To }, Bounds: bounds,
+		Read: read, Span: func(int64) (from, to int64) { return p.From, p.To }, Bounds: bounds, Whole: whole,
 	}).Result(c.Watched())
 	if err != nil || len(series) == 0 {
 		return nil, err

@@ -142,6 +142,10 @@ func TestCheck(t *testing.T) {
 		{onQueries("m1/(m1-m1)", 8640, 10), nil},
 		{onQueries("SUM(["+strings.Repeat("m1,", 30)+"m1])", 8640, 10), metricmath.ErrDatapoints},
 		{onQueries("FILL(m1, 0)", 8640, 10), nil},
+		{onQueries("1/(m1>1000)"+strings.Repeat("+1/(m1>1000)", 110), 1440, 60), metricmath.ErrDatapoints},
+		{onQueries("IF(m1>1000,m1)"+strings.Repeat("+IF(m1>1000,m1)", 110), 1440, 60), metricmath.ErrDatapoints},
+		{onQueries("IF(MAX(m1)>1000,m1,FILL(m1/0,TIME_SERIES(0)))"+strings.Repeat("+IF(MAX(m1)>1000,m1)", 110), 1440, 60), metricmath.ErrDatapoints},
+		{onQueries("SUM(SLICE(["+strings.Repeat("m1,", 20)+"m1],0,MAX(m1)-98))", 8640, 10), metricmath.ErrDatapoints},
 		{onQueries("m2", 1, 60), metricmath.ErrUnknown},
 	} {
 		if err := Check(&tc.c); !errors.Is(err, tc.want) {

@@ -296,6 +296,43 @@ resource "aws_cloudwatch_log_stream" "audit" {
   log_group_name = aws_cloudwatch_log_group.plain.name
 }
 
+# It is on metric math, and after the change on one metric.
+resource "aws_cloudwatch_metric_alarm" "failing" {
+  alarm_name          = "failing"
+  comparison_operator = "GreaterThanOrEqualToThreshold"
+  evaluation_periods  = 5
+  datapoints_to_alarm = 3
+  threshold           = 10
+  alarm_actions       = [aws_sns_topic.plain.arn]
+  metric_name         = var.changed ? "NumberOfNotificationsFailed" : null
+  namespace           = var.changed ? "AWS/SNS" : null
+  period              = var.changed ? 60 : null
+  statistic           = var.changed ? "Sum" : null
+
+  dynamic "metric_query" {
+    for_each = var.changed ? [] : ["IF(all > 0, 100 * failed / all, 0)"]
+    content {
+      id          = "share"
+      label       = "Failed, in %"
+      expression  = metric_query.value
+      return_data = true
+    }
+  }
+  dynamic "metric_query" {
+    for_each = var.changed ? {} : { failed = "NumberOfNotificationsFailed", all = "NumberOfMessagesPublished" }
+    content {
+      id = metric_query.key
+      metric {
+        namespace   = "AWS/SNS"
+        metric_name = metric_query.value
+        period      = 60
+        stat        = "Sum"
+        dimensions  = { TopicName = aws_sns_topic.plain.name }
+      }
+    }
+  }
+}
+
 resource "aws_cloudwatch_metric_alarm" "dead" {
   alarm_name          = "dead-letters"
   alarm_description   = "something was given up"

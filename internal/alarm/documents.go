@@ -44,14 +44,8 @@ type dimension struct {
 	Name  string `json:"name"`
 }
 
-type trigger struct {
-	MetricName         string
-	Namespace          string
-	StatisticType      string
-	Statistic          string `json:",omitempty"`
-	ExtendedStatistic  string `json:",omitempty"`
-	Unit               *string
-	Dimensions         []dimension
+// evaluation is how an alarm is evaluated, in the Trigger of each notification.
+type evaluation struct {
 	Period             int
 	EvaluationPeriods  int
 	DatapointsToAlarm  int `json:",omitempty"`
@@ -59,6 +53,21 @@ type trigger struct {
 	Threshold          number
 	TreatMissingData   Missing
 	LowSamples         string `json:"EvaluateLowSampleCountPercentile"`
+}
+
+func (a *Alarm) evaluation() evaluation {
+	return evaluation{a.Period, a.EvaluationPeriods, a.DatapointsToAlarm, a.Comparison, number(a.Threshold), a.missing(), a.LowSamples}
+}
+
+type trigger struct {
+	MetricName        string
+	Namespace         string
+	StatisticType     string
+	Statistic         string `json:",omitempty"`
+	ExtendedStatistic string `json:",omitempty"`
+	Unit              *string
+	Dimensions        []dimension
+	evaluation
 }
 
 // statistics are the basic statistics as in notifications.
@@ -79,8 +88,7 @@ func (a *Alarm) trigger() any {
 	}
 	t := trigger{
 		MetricName: a.MetricName, Namespace: a.Namespace, StatisticType: "Statistic", Statistic: statistics[a.Statistic],
-		Dimensions: dimensions(a.Dimensions), Period: a.Period, EvaluationPeriods: a.EvaluationPeriods, DatapointsToAlarm: a.DatapointsToAlarm,
-		ComparisonOperator: a.Comparison, Threshold: number(a.Threshold), TreatMissingData: a.missing(), LowSamples: a.LowSamples,
+		Dimensions: dimensions(a.Dimensions), evaluation: a.evaluation(),
 	}
 	if a.Extended {
 		t.StatisticType, t.Statistic, t.ExtendedStatistic = "ExtendedStatistic", "", a.Statistic

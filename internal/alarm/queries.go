@@ -70,15 +70,9 @@ func (a *Alarm) queryTrigger() any {
 		}
 	}
 	return struct {
-		Period             int
-		EvaluationPeriods  int
-		DatapointsToAlarm  int `json:",omitempty"`
-		ComparisonOperator Comparison
-		Threshold          number
-		TreatMissingData   Missing
-		LowSamples         string `json:"EvaluateLowSampleCountPercentile"`
-		Metrics            []triggerQuery
-	}{a.Period, a.EvaluationPeriods, a.DatapointsToAlarm, a.Comparison, number(a.Threshold), a.missing(), a.LowSamples, queries}
+		evaluation
+		Metrics []triggerQuery
+	}{a.evaluation(), queries}
 }
 
 type eventMetric struct {

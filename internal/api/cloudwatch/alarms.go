@@ -14,7 +14,6 @@ import (
 	"godwit.dev/godwit/internal/api/check"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/monitor/alarms"
-	"godwit.dev/godwit/internal/monitor/metrics"
 )
 
 // The limits of requests about alarms. Source: CloudWatch's API model.
@@ -163,11 +162,7 @@ func (s *Service) describeAlarmsForMetric(_ context.Context, call *api.Call, in 
 	}
 	is := func(want *string, has string) bool { return want == nil || *want == has }
 	found := s.alarms.List(scope(call), func(a *alarm.Alarm) bool {
-		own := make([]metrics.Dimension, len(a.Dimensions))
-		for i, d := range a.Dimensions {
-			own[i] = metrics.Dimension(d)
-		}
-		return a.Namespace == *in.Namespace && a.MetricName == *in.MetricName && metrics.Dimensions(own...) == dimensions &&
+		return a.Namespace == *in.Namespace && a.MetricName == *in.MetricName && alarms.MetricOf(a, a.Stat()).Dimensions == dimensions &&
 			is(in.Statistic, a.Statistic) && is(in.ExtendedStatistic, a.Statistic) && is(in.Unit, a.Unit) && (in.Period == nil || *in.Period == a.Period)
 	})
 	out := &DescribeAlarmsForMetricOutput{MetricAlarms: []MetricAlarm{}}

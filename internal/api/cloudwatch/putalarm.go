@@ -131,9 +131,7 @@ func readMetric(c *alarm.Config, in *PutMetricAlarmInput) error {
 		return unfit("%s", err)
 	}
 	c.Namespace, c.MetricName, c.Unit, c.Period = *in.Namespace, *in.MetricName, api.Deref(in.Unit), *in.Period
-	for _, d := range in.Dimensions {
-		c.Dimensions = append(c.Dimensions, alarm.Dimension{Name: *d.Name, Value: *d.Value})
-	}
+	c.Dimensions = keptDimensions(in.Dimensions)
 	return nil
 }
 

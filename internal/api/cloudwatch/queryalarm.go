@@ -119,12 +119,19 @@ func keptQuery(in *MetricDataQuery, watched bool) alarm.Query {
 		ID: *in.Id, Account: api.Deref(in.AccountId), Expression: api.Deref(in.Expression), Label: api.Deref(in.Label), Period: api.Deref(in.Period), Watched: watched,
 	}
 	if s := in.MetricStat; s != nil {
-		q.Stat = &alarm.Stat{Namespace: *s.Metric.Namespace, Name: *s.Metric.MetricName, Statistic: *s.Stat, Unit: api.Deref(s.Unit), Period: *s.Period}
-		for _, d := range s.Metric.Dimensions {
-			q.Stat.Dimensions = append(q.Stat.Dimensions, alarm.Dimension{Name: *d.Name, Value: *d.Value})
+		q.Stat = &alarm.Stat{
+			Namespace: *s.Metric.Namespace, Name: *s.Metric.MetricName, Dimensions: keptDimensions(s.Metric.Dimensions), Statistic: *s.Stat, Unit: api.Deref(s.Unit), Period: *s.Period,
 		}
 	}
 	return q
+}
+
+// keptDimensions are dimensions that are valid in their persisted form.
+func keptDimensions(all []Dimension) (kept []alarm.Dimension) {
+	for _, d := range all {
+		kept = append(kept, alarm.Dimension{Name: *d.Name, Value: *d.Value})
+	}
+	return kept
 }
 
 // showQuery is a query in an answer.

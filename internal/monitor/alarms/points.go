@@ -45,6 +45,17 @@ func (e *Engine) points(a *alarm.Alarm, end int64) ([]alarm.Point, error) {
 // errStatistic is of an alarm that another version has made.
 var errStatistic = errors.New("alarms: unknown statistic")
 
+// MetricOf is the metric of a statistic that an alarm has, in the alarm's account and region.
+func MetricOf(a *alarm.Alarm, s *alarm.Stat) metrics.Metric {
+	dimensions := make([]metrics.Dimension, len(s.Dimensions))
+	for i, d := range s.Dimensions {
+		dimensions[i] = metrics.Dimension(d)
+	}
+	return metrics.Metric{
+		Scope: metrics.Scope{Account: a.Account, Region: a.Region}, Namespace: s.Namespace, Name: s.Name, Dimensions: metrics.Dimensions(dimensions...),
+	}
+}
+
 // read calls f with the periods of a metric of an alarm that have data, in ascending order. If
 // the metric has several units, one is used.
 func (e *Engine) read(a *alarm.Alarm, s *alarm.Stat, p metrics.Periods, f func(start int64, samples, value float64)) error {
@@ -52,13 +63,7 @@ func (e *Engine) read(a *alarm.Alarm, s *alarm.Stat, p metrics.Periods, f func(s
 	if !ok {
 		return fmt.Errorf("%w %q", errStatistic, s.Statistic)
 	}
-	dimensions := make([]metrics.Dimension, len(s.Dimensions))
-	for i, d := range s.Dimensions {
-		dimensions[i] = metrics.Dimension(d)
-	}
-	m := metrics.Metric{
-		Scope: metrics.Scope{Account: a.Account, Region: a.Region}, Namespace: s.Namespace, Name: s.Name, Dimensions: metrics.Dimensions(dimensions...),
-	}
+	m := MetricOf(a, s)
 	units := []string{s.Unit}
 	if s.Unit == "" {
 		var err error

@@ -10,6 +10,7 @@ import (
 	"godwit.dev/godwit/internal/api/operator/rest"
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/monitor/alarms"
 	"godwit.dev/godwit/internal/monitor/metrics"
 )
 
@@ -150,13 +151,7 @@ func (m *Monitors) ofAlarm(out *Metrics, a *alarm.Alarm) error {
 		}
 		of = q.Stat
 	}
-	dimensions := make([]metrics.Dimension, len(of.Dimensions))
-	for i, d := range of.Dimensions {
-		dimensions[i] = metrics.Dimension{Name: d.Name, Value: d.Value}
-	}
-	one := metrics.Metric{
-		Scope: metrics.Scope{Account: a.Account, Region: a.Region}, Namespace: of.Namespace, Name: of.Name, Dimensions: metrics.Dimensions(dimensions...),
-	}
+	one := alarms.MetricOf(a, of)
 	units := []string{of.Unit}
 	if of.Unit == "" {
 		var err error

@@ -11,6 +11,7 @@ import (
 // soon, as the commit_delay of PostgreSQL does.
 type commitDelay struct {
 	expectedWaiters atomic.Int32 // waiters of the latest commit, and of the one open meanwhile
+	lastSync        atomic.Int64 // nanoseconds that the latest commit took to become durable
 	replicated      bool         // a commit costs several machines some milliseconds each
 
 	// Only the journal's goroutine uses them.
@@ -20,11 +21,13 @@ type commitDelay struct {
 
 // bounds are how many waiters a commit is delayed for at most, and for how long. A replicated
 // commit waits for nearly all expected ones: it costs as much as many requests, and a caller
-// that misses it waits for all of it. Not for all, since some may not come again.
+// that misses it waits for all of it. Not for all, since some may not come again. Where commits
+// take long, as many callers keep the CPUs busy, it takes those as long to come again.
 func (d *commitDelay) bounds() (most int32, wait time.Duration) {
 	expected := d.expectedWaiters.Load()
 	if d.replicated {
-		return expected - expected/replicatedRest, replicatedTime
+		wait = replicatedSyncs * time.Duration(d.lastSync.Load())
+		return expected - expected/replicatedRest, min(max(wait, replicatedTime), replicatedMost)
 	}
 	// A local commit costs as much CPU as a few requests. With many callers, a quarter of
 	// them need not be in it, and keep the CPUs busy meanwhile.
@@ -40,8 +43,10 @@ const (
 	skipMin          = 1 // commits that are not delayed after a delay without effect
 	skipMax          = 1024
 
-	replicatedRest = 8 // one in eight is not waited for
-	replicatedTime = 3 * time.Millisecond
+	replicatedRest  = 8 // one in eight is not waited for
+	replicatedSyncs = 2 // a delay takes at most as long as so many latest commits,
+	replicatedTime  = 3 * time.Millisecond
+	replicatedMost  = 20 * time.Millisecond // or between these
 )
 
 // awaitMore delays a commit for a moment, so that the callers that were just answered share

@@ -154,6 +154,26 @@ func TestExpectedWaiters(t *testing.T) {
 	})
 }
 
+// TestLastSync: the journal knows how long its latest commit took.
+func TestLastSync(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &storetest.Gated{Store: memory.New()}
+		j := Open(Options{Store: s})
+		defer j.Close()
+		stream := open(t, j, 0)
+		for _, took := range []time.Duration{5 * time.Millisecond, time.Millisecond} {
+			s.Shut()
+			clock.System.AfterFunc(took, s.Open)
+			var b mutation.Batch
+			b.Set([]byte{1}, nil)
+			stream.Append(Eager, 0, &b).Wait()
+			if got := time.Duration(j.delay.lastSync.Load()); got != took {
+				t.Errorf("it took %s, not %s", took, got)
+			}
+		}
+	})
+}
+
 // TestDelayOfTheSameCommit: a commit that was waited for without success, as others had
 // flushed it, can be waited for again.
 func TestDelayOfTheSameCommit(t *testing.T) {
@@ -177,21 +197,27 @@ func TestDelayOfTheSameCommit(t *testing.T) {
 }
 
 // TestReplicatedCommitDelay: a commit of several machines waits for most of those who are
-// expected, and for longer.
+// expected, and for longer, the more so where commits take long.
 func TestReplicatedCommitDelay(t *testing.T) {
 	const many = 8 * delayManyWaiters
+	const enough = many - many/replicatedRest - 3
 	for _, c := range []struct {
 		name        string
+		sync        time.Duration // what the latest took
 		later       int
 		after, want time.Duration
 	}{
-		{"nearly all come", many - many/replicatedRest - 3, 2 * delayTime, 2 * delayTime},
-		{"too few come", many - many/replicatedRest - 4, 2 * delayTime, replicatedTime},
+		{"nearly all come", time.Millisecond, enough, 2 * delayTime, 2 * delayTime},
+		{"too few come", time.Millisecond, enough - 1, 2 * delayTime, replicatedTime},
+		{"commits take longer", 3 * time.Millisecond, enough - 1, 2 * delayTime, 6 * time.Millisecond},
+		{"all come in that time", 3 * time.Millisecond, enough, 5 * time.Millisecond, 5 * time.Millisecond},
+		{"commits take very long", time.Second, enough - 1, 2 * delayTime, replicatedMost},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				j := expecting(many)
 				j.delay.replicated = true
+				j.delay.lastSync.Store(int64(c.sync))
 				if got := delayed(j, 3, c.later, c.after); got != c.want {
 					t.Errorf("it took %s, not %s", got, c.want)
 				}

@@ -359,6 +359,7 @@ func (j *Journal) Sync() {
 	now := clock.System.Now()
 	took := now.Sub(began)
 	j.latency.finished(now, took)
+	j.delay.lastSync.Store(int64(took))
 	if j.options.Synced != nil {
 		j.options.Synced(took)
 	}

@@ -138,6 +138,22 @@ func (b *Batch) Reset() { b.buf, b.count, b.deletes, b.ranges = b.buf[:0], 0, 0,
 // a DeleteRange, and nil otherwise.
 func (b *Batch) Each(f func(op Op, key, value []byte) error) error { return each(b.buf, f) }
 
+// EachEncoded calls f with each write, in order, as AppendTo encodes it. The slice is valid until f
+// returns.
+func (b *Batch) EachEncoded(f func(write []byte) error) error {
+	for buf := b.buf; len(buf) > 0; {
+		_, _, _, rest, err := first(buf)
+		if err != nil {
+			return err
+		}
+		if err := f(buf[:len(buf)-len(rest)]); err != nil {
+			return err
+		}
+		buf = rest
+	}
+	return nil
+}
+
 func (b *Batch) add(op Op, key []byte) {
 	b.count++
 	b.buf = append(b.buf, byte(op))
@@ -151,26 +167,34 @@ func (b *Batch) bytes(p []byte) {
 
 func each(buf []byte, f func(op Op, key, value []byte) error) error {
 	for len(buf) > 0 {
-		op := Op(buf[0])
-		var key, value []byte
-		var err error
-		if key, buf, err = take(buf[1:]); err != nil {
+		op, key, value, rest, err := first(buf)
+		if err != nil {
 			return err
-		}
-		switch op {
-		case Set, DeleteRange:
-			if value, buf, err = take(buf); err != nil {
-				return err
-			}
-		case Delete, SingleDelete:
-		default:
-			return fmt.Errorf("%w: unknown write %d", ErrCorrupt, op)
 		}
 		if err := f(op, key, value); err != nil {
 			return err
 		}
+		buf = rest
 	}
 	return nil
+}
+
+// first decodes the first of encoded writes.
+func first(buf []byte) (op Op, key, value, rest []byte, err error) {
+	op = Op(buf[0])
+	if key, rest, err = take(buf[1:]); err != nil {
+		return 0, nil, nil, nil, err
+	}
+	switch op {
+	case Set, DeleteRange:
+		if value, rest, err = take(rest); err != nil {
+			return 0, nil, nil, nil, err
+		}
+	case Delete, SingleDelete:
+	default:
+		return 0, nil, nil, nil, fmt.Errorf("%w: unknown write %d", ErrCorrupt, op)
+	}
+	return op, key, value, rest, nil
 }
 
 func take(buf []byte) (p, rest []byte, err error) {

@@ -84,6 +84,9 @@ func putChecksum(encoded []byte) {
 	binary.BigEndian.PutUint32(encoded, crc32.Checksum(encoded[4:], castagnoli))
 }
 
+// setKind changes what an encoded record is for; its checksum is put anew after that.
+func setKind(encoded []byte, kind Kind) { encoded[5] = byte(kind) }
+
 // Writes are those of a commit, or of a part of one, that was just encoded: they alias it.
 func Writes(encoded []byte) (*mutation.Batch, error) { return mutation.Decode(encoded[headerSize:]) }
 
@@ -144,34 +147,43 @@ func Split(size int, cell uint16, epoch, number uint64, batches ...*mutation.Bat
 		putChecksum(encoded)
 		return [][]byte{encoded}, nil
 	}
-	part := Record{Kind: Part, Cell: cell, Epoch: epoch, Number: number, Batch: new(mutation.Batch)}
 	var out [][]byte
-	end := func(kind Kind) error {
-		part.Kind = kind
-		encoded := part.AppendTo(make([]byte, 0, headerSize+part.Batch.Size()))
+	var encoded []byte // the record that is being made
+	begin := func() {
+		part := Record{Kind: Part, Cell: cell, Epoch: epoch, Number: number}
+		encoded = part.appendHead(make([]byte, 0, headerSize+min(all, size)))
+		number++
+	}
+	end := func() error {
 		if len(encoded) > MaxSize {
 			return fmt.Errorf("cluster: a record of %d bytes: %d at most", len(encoded), MaxSize)
 		}
 		out = append(out, encoded)
-		part.Number++
-		part.Batch.Reset()
 		return nil
 	}
+	begin()
 	for _, b := range batches {
-		err := b.Each(func(op mutation.Op, key, value []byte) error {
-			if n := part.Batch.Size(); n > 0 && n+len(key)+len(value) > size {
-				if err := end(Part); err != nil {
+		err := b.EachEncoded(func(write []byte) error {
+			if n := len(encoded) - headerSize; n > 0 && n+len(write) > size {
+				if err := end(); err != nil {
 					return err
 				}
+				begin()
 			}
-			return part.Batch.Add(op, key, value)
+			all -= len(write)
+			encoded = append(encoded, write...)
+			return nil
 		})
 		if err != nil {
 			return nil, err
 		}
 	}
-	if err := end(Commit); err != nil {
+	if err := end(); err != nil {
 		return nil, err
+	}
+	setKind(encoded, Commit) // the last
+	for _, encoded := range out {
+		putChecksum(encoded)
 	}
 	return out, nil
 }

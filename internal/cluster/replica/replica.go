@@ -29,10 +29,10 @@ type Replica struct {
 
 	mu     sync.Mutex
 	fence  record.Fence
-	read   uint64         // position of the latest record that Apply took, accepted or not
-	marked bool           // the store says that it is a replica's
-	parts  mutation.Batch // of a commit of which the last part has not come
-	owner  *Owner         // of this process; nil: there was none
+	read   uint64            // position of the latest record that Apply took, accepted or not
+	marked bool              // the store says that it is a replica's
+	parts  []*mutation.Batch // of a commit of which the last part has not come
+	owner  *Owner            // of this process; nil: there was none
 
 	latest atomic.Pointer[record.Fence] // fence, as of the latest record that is through
 }
@@ -158,18 +158,18 @@ func (r *Replica) Apply(position uint64, data []byte) (rec record.Record, accept
 	}
 	switch rec.Kind {
 	case record.Takeover:
-		r.parts.Reset() // the rest of them will never count
+		r.parts = nil // the rest of them will never count
 		err = r.commit(nil)
 		if owner != nil && rec.Epoch > owner.epoch {
 			owner.fail(fmt.Errorf("%w: %s, epoch %d", ErrReplaced, rec.Owner, rec.Epoch))
 		}
 	case record.Part:
-		r.parts.Append(rec.Batch)
+		r.parts = append(r.parts, rec.Batch)
 		if own {
 			owner.accept(rec.Number)
 		}
 	case record.Confirm:
-		if r.parts.Len() == 0 {
+		if len(r.parts) == 0 {
 			err = r.commit(nil)
 		}
 		if own && err == nil {
@@ -194,11 +194,9 @@ func (r *Replica) Apply(position uint64, data []byte) (rec record.Record, accept
 func (r *Replica) commit(last *mutation.Batch) error {
 	var fence mutation.Batch
 	r.fence.Put(&fence, r.cell)
-	batches := make([]*mutation.Batch, 0, 3)
-	for _, b := range []*mutation.Batch{&r.parts, last} {
-		if b != nil && b.Len() > 0 {
-			batches = append(batches, b)
-		}
+	batches := r.parts
+	if last != nil && last.Len() > 0 {
+		batches = append(batches, last)
 	}
 	if err := r.Damage(); err != nil {
 		return err
@@ -211,6 +209,6 @@ func (r *Replica) commit(last *mutation.Batch) error {
 		return fmt.Errorf("cell %d: %w", r.cell, err)
 	}
 	r.marked = true
-	r.parts = mutation.Batch{}
+	r.parts = nil
 	return nil
 }

@@ -80,8 +80,8 @@ type Membership interface {
 
 // Reader walks a log, by one goroutine.
 type Reader interface {
-	// Next returns the next record, once there is one. Positions have no gaps. Errors: as
-	// of Log.Read; the reader is of no use then.
+	// Next returns the next record, once there is one; nobody changes data any more. Positions
+	// have no gaps. Errors: as of Log.Read; the reader is of no use then.
 	Next(ctx context.Context) (position uint64, data []byte, err error)
 	// Close ends the walk. Next, called at once, returns an error.
 	Close()

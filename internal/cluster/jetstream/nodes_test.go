@@ -146,7 +146,7 @@ func TestNodesChange(t *testing.T) {
 	whole(left...)
 	add()
 	before := extent(t, l)
-	if p, err := logtest.Append(stranger, []byte("of a stranger")); err == nil {
+	if p, err := logtest.AppendOnce(stranger, []byte("of a stranger")); err == nil {
 		t.Errorf("a removed node appends at %d", p)
 	}
 	if after := extent(t, l); after.Last != before.Last {
@@ -364,7 +364,7 @@ func TestExpired(t *testing.T) {
 		return err
 	})
 	before := extent(t, l)
-	if p, err := logtest.Append(late, []byte("of a node that has expired")); err == nil {
+	if p, err := logtest.AppendOnce(late, []byte("of a node that has expired")); err == nil {
 		t.Errorf("it appends at %d", p)
 	}
 	if after := extent(t, l); after.Last != before.Last {

@@ -44,18 +44,24 @@ const refusedTime = 20 * time.Millisecond
 // only just being made, is surely not in it, and is tried again.
 func Append(l replog.Log, data []byte) (position uint64, err error) {
 	for began := clock.System.Now(); ; {
-		done := make(chan struct{})
-		l.Append(data, func(p uint64, e error) {
-			position, err = p, e
-			close(done)
-		})
-		<-done
+		position, err = AppendOnce(l, data)
 		if !errors.Is(err, replog.ErrRefused) || clock.System.Now().Sub(began) > within {
 			return position, err
 		}
 		over, _ := clock.After(clock.System, refusedTime)
 		<-over
 	}
+}
+
+// AppendOnce is Append without trying again.
+func AppendOnce(l replog.Log, data []byte) (position uint64, err error) {
+	done := make(chan struct{})
+	l.Append(data, func(p uint64, e error) {
+		position, err = p, e
+		close(done)
+	})
+	<-done
+	return position, err
 }
 
 func appended(t *testing.T, l replog.Log, text string, want uint64) {

@@ -110,6 +110,31 @@ func TestResetKeepsMemory(t *testing.T) {
 	}
 }
 
+func TestEachEncodedGivesWritesAsTheyAreEncoded(t *testing.T) {
+	b, want := example()
+	var got []write
+	var all []byte
+	err := b.EachEncoded(func(encoded []byte) error {
+		all = append(all, encoded...)
+		one, err := mutation.Decode(encoded)
+		if err == nil {
+			got = append(got, writes(t, one)...)
+		}
+		return err
+	})
+	if d := cmp.Diff(want, got); err != nil || d != "" || !bytes.Equal(all, b.AppendTo(nil)) {
+		t.Errorf("%v; -want +got:\n%s", err, d)
+	}
+	stop, n := errors.New("stop"), 0
+	err = b.EachEncoded(func([]byte) error {
+		n++
+		return stop
+	})
+	if !errors.Is(err, stop) || n != 1 {
+		t.Errorf("stopped after %d writes with %v", n, err)
+	}
+}
+
 func TestEachStopsAtAnError(t *testing.T) {
 	b, _ := example()
 	stop := errors.New("stop")

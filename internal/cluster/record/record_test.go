@@ -251,3 +251,15 @@ func TestFence(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// TestSplitIsTight: a record takes writes up to its size in bytes, and not one more.
+func TestSplitIsTight(t *testing.T) {
+	four := set("a", "1", "b", "2", "c", "3", "d", "4")
+	half := set("a", "1", "b", "2").Size()
+	for size, want := range map[int]int{half - 1: 4, half: 2, half + 1: 2, 2*half - 1: 2, 2 * half: 1} {
+		records, err := record.Split(size, 0, 1, 1, four)
+		if err != nil || len(records) != want {
+			t.Errorf("with %d bytes a record there are %d, %v; want %d", size, len(records), err, want)
+		}
+	}
+}

@@ -53,7 +53,7 @@ type Commit struct {
 
 	waiting atomic.Int32  // callers in Wait
 	want    atomic.Int32  // how many waiters awaitMore waits for
-	enough  chan struct{} // capacity 1; signalled when waiting reaches want
+	enough  chan struct{} // capacity 1; signalled when waiting reaches want, or the commit is flushed
 }
 
 // share is what a commit has of one stream: the batches of its changes, as one.
@@ -116,10 +116,15 @@ func (c *Commit) StartSync() {
 // count counts a caller who waits.
 func (c *Commit) count() {
 	if c.waiting.Add(1) == c.want.Load() {
-		select {
-		case c.enough <- struct{}{}:
-		default:
-		}
+		c.stopWaiting()
+	}
+}
+
+// stopWaiting ends a delay of the commit.
+func (c *Commit) stopWaiting() {
+	select {
+	case c.enough <- struct{}{}:
+	default:
 	}
 }
 

@@ -154,6 +154,70 @@ func TestExpectedWaiters(t *testing.T) {
 	})
 }
 
+// TestLongDelays: a replicated commit is delayed for longer unless that brings more callers.
+func TestLongDelays(t *testing.T) {
+	var l longDelay
+	follow := func(commits int, expected func(long bool) int32) (long int) {
+		for range commits {
+			if l.next(expected(l.is)) {
+				long++
+			}
+		}
+		return long
+	}
+	closed := func(bool) int32 { return 250 } // each waits for its answer
+	pausing := func(long bool) int32 {
+		if long {
+			return 40
+		}
+		return 30
+	}
+	const some = 10 * longUseful
+	if got := follow(some, closed); got < some-10 {
+		t.Errorf("%d of %d are long where as many callers come", got, some)
+	}
+	follow(2*longUseful, pausing) // fewer come now, which is noticed after a while
+	if got := follow(some, pausing); got > 10 {
+		t.Errorf("%d of %d are long where they bring more callers", got, some)
+	}
+	follow(2*skipMax, closed)
+	if got := follow(some, closed); got < some-10 {
+		t.Errorf("%d of %d are long where as many callers come again", got, some)
+	}
+	follow(1, func(bool) int32 { return 150 }) // one commit with fewer, as after a stall
+	if got := follow(10, closed); got < 9 {
+		t.Errorf("%d of 10 are long behind one with fewer callers", got)
+	}
+}
+
+// TestFlushEndsADelay: nobody joins a commit that was flushed, and so it is not delayed further;
+// whether the delay was in vain is not known.
+func TestFlushEndsADelay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &storetest.Gated{Store: memory.New()}
+		j := Open(Options{Store: s, Replicated: true})
+		defer j.Close()
+		stream := open(t, j, 0)
+		send := func() {
+			var b mutation.Batch
+			b.Set([]byte{1}, nil)
+			go stream.Append(Eager, 0, &b).Wait()
+		}
+		j.delay.expectedWaiters.Store(4 * delayManyWaiters)
+		began := clock.System.Now()
+		send()
+		clock.System.AfterFunc(time.Millisecond, j.Flush)
+		synctest.Wait()
+		over, _ := clock.After(clock.System, 10*time.Millisecond)
+		var took time.Duration
+		stream.last.Load().Then(func() { took = clock.System.Now().Sub(began) })
+		<-over
+		if took != time.Millisecond || j.delay.none != (backoff{}) {
+			t.Errorf("it took %s, and then %+v", took, j.delay.none)
+		}
+	})
+}
+
 // TestLastSync: the journal knows how long its latest commit took.
 func TestLastSync(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -189,7 +253,7 @@ func TestDelayOfTheSameCommit(t *testing.T) {
 		j.awaitMore()
 		wait(delayMinWaiters)
 		j.delay.expectedWaiters.Store(delayManyWaiters)
-		j.delay.skip = 0
+		j.delay.none = backoff{}
 		j.awaitMore()
 		wait(2 * delayManyWaiters)
 		close(c.done)
@@ -208,10 +272,10 @@ func TestReplicatedCommitDelay(t *testing.T) {
 		after, want time.Duration
 	}{
 		{"nearly all come", time.Millisecond, enough, 2 * delayTime, 2 * delayTime},
-		{"too few come", time.Millisecond, enough - 1, 2 * delayTime, replicatedTime},
+		{"too few come", time.Millisecond, enough - 1, 2 * delayTime, replicatedMinTime},
 		{"commits take longer", 3 * time.Millisecond, enough - 1, 2 * delayTime, 6 * time.Millisecond},
 		{"all come in that time", 3 * time.Millisecond, enough, 5 * time.Millisecond, 5 * time.Millisecond},
-		{"commits take very long", time.Second, enough - 1, 2 * delayTime, replicatedMost},
+		{"commits take very long", time.Second, enough - 1, 2 * delayTime, replicatedMaxTime},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

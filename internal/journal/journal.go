@@ -27,7 +27,8 @@ import (
 )
 
 // LazyDelay bounds the delay of a commit that no caller waits for, so that it is durable
-// within 10 ms, including its sync.
+// within 10 ms, including its sync. A replicated one takes what commitDelay adds, and the
+// round trip, on top.
 const LazyDelay = 4 * time.Millisecond
 
 // awaitedDelay bounds the delay of a lazy commit once a caller waits for it, because the disk
@@ -310,6 +311,9 @@ func (j *Journal) flush(apply func(batches ...*mutation.Batch) error, applied fu
 		return
 	}
 	j.open, j.flushing = j.newCommit(c.number+1), c
+	if c.want.Load() > 0 { // nobody joins it any more
+		c.stopWaiting()
+	}
 	j.mu.Unlock()
 
 	batches := make([]*mutation.Batch, len(c.shares))

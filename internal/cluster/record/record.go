@@ -148,10 +148,10 @@ func Split(size int, cell uint16, epoch, number uint64, batches ...*mutation.Bat
 		return [][]byte{encoded}, nil
 	}
 	var out [][]byte
-	var encoded []byte // the record that is being made
-	begin := func() {
+	var encoded []byte         // the record that is being made
+	begin := func(first int) { // with room for a first write of that size
 		part := Record{Kind: Part, Cell: cell, Epoch: epoch, Number: number}
-		encoded = part.appendHead(make([]byte, 0, headerSize+min(all, size)))
+		encoded = part.appendHead(make([]byte, 0, headerSize+max(first, min(all, size))))
 		number++
 	}
 	end := func() error {
@@ -161,14 +161,16 @@ func Split(size int, cell uint16, epoch, number uint64, batches ...*mutation.Bat
 		out = append(out, encoded)
 		return nil
 	}
-	begin()
 	for _, b := range batches {
 		err := b.EachEncoded(func(write []byte) error {
-			if n := len(encoded) - headerSize; n > 0 && n+len(write) > size {
+			switch n := len(encoded) - headerSize; {
+			case encoded == nil:
+				begin(len(write))
+			case n+len(write) > size:
 				if err := end(); err != nil {
 					return err
 				}
-				begin()
+				begin(len(write))
 			}
 			all -= len(write)
 			encoded = append(encoded, write...)

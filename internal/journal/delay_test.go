@@ -212,6 +212,7 @@ func TestFlushEndsADelay(t *testing.T) {
 		var took time.Duration
 		stream.last.Load().Then(func() { took = clock.System.Now().Sub(began) })
 		<-over
+		synctest.Wait()
 		if took != time.Millisecond || j.delay.none != (backoff{}) {
 			t.Errorf("it took %s, and then %+v", took, j.delay.none)
 		}

@@ -70,15 +70,19 @@ func (b *backoff) failed(least int) {
 
 // bounds are how many waiters a commit is delayed for, and for how long at most. A replicated
 // commit waits for nearly all expected ones: it costs as much as many requests, and a caller
-// that misses it waits for all of it. Not for all, since some may not come again.
+// that misses it waits for all of it. Not for all, since some may not come again. It is called
+// once a commit.
 func (d *commitDelay) bounds() (want int32, wait time.Duration) {
 	expected := d.expectedWaiters.Load()
 	if d.replicated {
-		wait = replicatedMinTime
-		if d.long.next(expected) {
-			wait = min(max(wait, replicatedSyncs*time.Duration(d.lastSync.Load())), replicatedMaxTime)
+		want, wait = expected-expected/replicatedRest, replicatedMinTime
+		long := min(replicatedSyncs*time.Duration(d.lastSync.Load()), replicatedMaxTime)
+		if long <= wait {
+			d.long.is = false
+		} else if d.long.next(expected) {
+			wait = long
 		}
-		return expected - expected/replicatedRest, wait
+		return want, wait
 	}
 	// A local commit costs as much CPU as a few requests. With many callers, a quarter of
 	// them need not be in it, and keep the CPUs busy meanwhile.

@@ -126,9 +126,8 @@ func (j *Journal) awaitMore() {
 	if c.waiting.Load() >= want {
 		return
 	}
-	over := make(chan struct{})
-	timer := clock.System.AfterFunc(wait, func() { close(over) })
-	defer timer.Stop()
+	over, stop := clock.After(clock.System, wait)
+	defer stop()
 	select {
 	case <-c.enough:
 		if c.waiting.Load() < want { // somebody flushed the commit: nothing can be told

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/clock"
-	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/store/memory"
 	"godwit.dev/godwit/internal/store/storetest"
 )
@@ -133,11 +132,7 @@ func TestExpectedWaiters(t *testing.T) {
 		var expected []int32 // before each commit
 		j = Open(Options{Store: s, Synced: func(time.Duration) { expected = append(expected, j.delay.expectedWaiters.Load()) }})
 		stream := open(t, j, 0)
-		send := func() {
-			var b mutation.Batch
-			b.Set([]byte{1}, nil)
-			go stream.Append(Eager, 0, &b).Wait()
-		}
+		send := func() { go stream.Append(Eager, 0, storetest.Sets("k", "v")).Wait() }
 		s.Shut()
 		send() // alone: of several the first may go before the others
 		synctest.Wait()
@@ -194,18 +189,12 @@ func TestLongDelays(t *testing.T) {
 // whether the delay was in vain is not known.
 func TestFlushEndsADelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &storetest.Gated{Store: memory.New()}
-		j := Open(Options{Store: s, Replicated: true})
+		j := Open(Options{Store: memory.New(), Replicated: true})
 		defer j.Close()
 		stream := open(t, j, 0)
-		send := func() {
-			var b mutation.Batch
-			b.Set([]byte{1}, nil)
-			go stream.Append(Eager, 0, &b).Wait()
-		}
 		j.delay.expectedWaiters.Store(4 * delayManyWaiters)
 		began := clock.System.Now()
-		send()
+		go stream.Append(Eager, 0, storetest.Sets("k", "v")).Wait()
 		clock.System.AfterFunc(time.Millisecond, j.Flush)
 		synctest.Wait()
 		over, _ := clock.After(clock.System, 10*time.Millisecond)
@@ -229,9 +218,7 @@ func TestLastSync(t *testing.T) {
 		for _, took := range []time.Duration{5 * time.Millisecond, time.Millisecond} {
 			s.Shut()
 			clock.System.AfterFunc(took, s.Open)
-			var b mutation.Batch
-			b.Set([]byte{1}, nil)
-			stream.Append(Eager, 0, &b).Wait()
+			stream.Append(Eager, 0, storetest.Sets("k", "v")).Wait()
 			if got := time.Duration(j.delay.lastSync.Load()); got != took {
 				t.Errorf("it took %s, not %s", took, got)
 			}

@@ -82,23 +82,6 @@ func (b *Batch) DeleteRange(start, end []byte) {
 	b.bytes(end)
 }
 
-// Add adds a write as passed by Each. Errors: ErrCorrupt, for an invalid Op.
-func (b *Batch) Add(op Op, key, value []byte) error {
-	switch op {
-	case Set:
-		b.Set(key, value)
-	case Delete:
-		b.Delete(key)
-	case SingleDelete:
-		b.SingleDelete(key)
-	case DeleteRange:
-		b.DeleteRange(key, value)
-	default:
-		return fmt.Errorf("%w: unknown write %d", ErrCorrupt, op)
-	}
-	return nil
-}
-
 // Append adds all writes of other after those of b.
 func (b *Batch) Append(other *Batch) {
 	b.buf = append(b.buf, other.buf...)
@@ -138,8 +121,7 @@ func (b *Batch) Reset() { b.buf, b.count, b.deletes, b.ranges = b.buf[:0], 0, 0,
 // a DeleteRange, and nil otherwise.
 func (b *Batch) Each(f func(op Op, key, value []byte) error) error { return each(b.buf, f) }
 
-// EachEncoded calls f with each write, in order, as AppendTo encodes it. The slice is valid until f
-// returns.
+// EachEncoded is Each with every write as AppendTo encodes it.
 func (b *Batch) EachEncoded(f func(write []byte) error) error {
 	for buf := b.buf; len(buf) > 0; {
 		_, _, _, rest, err := first(buf)

@@ -54,6 +54,7 @@ type Record struct {
 const (
 	version    = 1
 	headerSize = 4 + 1 + 1 + 2 + 8 + 8 // checksum, version, kind, cell, epoch, number
+	kindAt     = 4 + 1
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -84,9 +85,6 @@ func putChecksum(encoded []byte) {
 	binary.BigEndian.PutUint32(encoded, crc32.Checksum(encoded[4:], castagnoli))
 }
 
-// setKind changes what an encoded record is for; its checksum is put anew after that.
-func setKind(encoded []byte, kind Kind) { encoded[5] = byte(kind) }
-
 // Writes are those of a commit, or of a part of one, that was just encoded: they alias it.
 func Writes(encoded []byte) (*mutation.Batch, error) { return mutation.Decode(encoded[headerSize:]) }
 
@@ -103,7 +101,7 @@ func Decode(p []byte) (Record, error) {
 		return Record{}, fmt.Errorf("%w: version %d", ErrCorrupt, p[4])
 	}
 	r := Record{
-		Kind:   Kind(p[5]),
+		Kind:   Kind(p[kindAt]),
 		Cell:   binary.BigEndian.Uint16(p[6:]),
 		Epoch:  binary.BigEndian.Uint64(p[8:]),
 		Number: binary.BigEndian.Uint64(p[16:]),
@@ -150,14 +148,16 @@ func Split(size int, cell uint16, epoch, number uint64, batches ...*mutation.Bat
 	var out [][]byte
 	var encoded []byte         // the record that is being made
 	begin := func(first int) { // with room for a first write of that size
-		part := Record{Kind: Part, Cell: cell, Epoch: epoch, Number: number}
+		part := Record{Cell: cell, Epoch: epoch, Number: number}
 		encoded = part.appendHead(make([]byte, 0, headerSize+max(first, min(all, size))))
 		number++
 	}
-	end := func() error {
+	end := func(kind Kind) error {
 		if len(encoded) > MaxSize {
 			return fmt.Errorf("cluster: a record of %d bytes: %d at most", len(encoded), MaxSize)
 		}
+		encoded[kindAt] = byte(kind)
+		putChecksum(encoded)
 		out = append(out, encoded)
 		return nil
 	}
@@ -167,7 +167,7 @@ func Split(size int, cell uint16, epoch, number uint64, batches ...*mutation.Bat
 			case encoded == nil:
 				begin(len(write))
 			case n+len(write) > size:
-				if err := end(); err != nil {
+				if err := end(Part); err != nil {
 					return err
 				}
 				begin(len(write))
@@ -180,12 +180,8 @@ func Split(size int, cell uint16, epoch, number uint64, batches ...*mutation.Bat
 			return nil, err
 		}
 	}
-	if err := end(); err != nil {
+	if err := end(Commit); err != nil {
 		return nil, err
-	}
-	setKind(encoded, Commit) // the last
-	for _, encoded := range out {
-		putChecksum(encoded)
 	}
 	return out, nil
 }

@@ -90,6 +90,11 @@ type Config struct {
 	AlarmActions        []string
 	InsufficientActions []string
 
+	// Rule is what a composite alarm is on in place of metrics: the states of other alarms. Then
+	// all that follows its Suppressor is empty.
+	Rule       string      `json:",omitempty"`
+	Suppressor *Suppressor `json:",omitempty"` // nil: none
+
 	// Metrics are the queries that the alarm is on in place of one metric. Then what follows is
 	// empty, but for Period, which all of them have.
 	Metrics []Query `json:",omitempty"`
@@ -110,8 +115,25 @@ type Config struct {
 	LowSamples        string  `json:",omitempty"` // empty: evaluated
 }
 
-// Short reports whether the period is below a minute.
-func (c *Config) Short() bool { return c.Period < 60 }
+// Kind is the type of an alarm, as AWS's API calls it.
+type Kind string
+
+// The kinds of alarms.
+const (
+	Metric    Kind = "MetricAlarm"
+	Composite Kind = "CompositeAlarm"
+)
+
+// Kind is the alarm's.
+func (c *Config) Kind() Kind {
+	if c.Rule != "" {
+		return Composite
+	}
+	return Metric
+}
+
+// Short reports whether it is an alarm on metrics with a period below a minute.
+func (c *Config) Short() bool { return c.Kind() == Metric && c.Period < 60 }
 
 // needed is the number of datapoints that must be breaching.
 func (c *Config) needed() int {
@@ -174,6 +196,7 @@ type Alarm struct {
 	Configured   time.Time
 	Updated      time.Time         // of the state
 	Transitioned time.Time         // when the state last changed
+	Suppressed   *Suppression      `json:",omitempty"` // nil: actions are executed
 	Tags         map[string]string `json:",omitempty"`
 }
 

@@ -264,13 +264,13 @@ func TestEvent(t *testing.T) {
 		`"alarmData":{"alarmName":"not empty","state":{"value":"ALARM","reason":"because","reasonData":"{\"version\":\"1.0\"}","timestamp":"2026-05-26T14:25:01.500+0000"},` +
 		`"previousState":{"value":"OK","reason":"fine","timestamp":"2026-05-26T14:00:00.000+0000"},` +
 		`"configuration":{"metrics":[{"id":"m1","metricStat":{"metric":{"namespace":"AWS/SQS","name":"ApproximateNumberOfMessagesVisible","dimensions":{"QueueName":"dead"}},"period":60,"stat":"SampleCount"},"returnData":true}]}}}`
-	before := Status{State: OK, Reason: "fine"}
-	if d := cmp.Diff(want, a.Event(before, at.Add(-25*time.Minute))); d != "" {
+	before := &Alarm{Status: Status{State: OK, Reason: "fine"}, Transitioned: at.Add(-25 * time.Minute)}
+	if d := cmp.Diff(want, a.Event(before)); d != "" {
 		t.Error(d)
 	}
 	text := "too much"
 	a.Description, a.Unit = &text, "Count"
-	if got := a.Event(before, at); !strings.Contains(got, `"configuration":{"description":"too much","metrics":[`) || !strings.Contains(got, `"stat":"SampleCount","unit":"Count"}`) {
+	if got := a.Event(before); !strings.Contains(got, `"configuration":{"description":"too much","metrics":[`) || !strings.Contains(got, `"stat":"SampleCount","unit":"Count"}`) {
 		t.Error(got)
 	}
 }
@@ -299,7 +299,7 @@ func TestQueryDocuments(t *testing.T) {
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}
-	_, got, _ = strings.Cut(a.Event(Status{State: OK}, at), `"configuration":`)
+	_, got, _ = strings.Cut(a.Event(&Alarm{}), `"configuration":`)
 	queries := `"metrics":[{"id":"e1","expression":"m1 / m2","label":"Rate","returnData":true},` +
 		`{"id":"m1","metricStat":{"metric":{"namespace":"n","name":"errors","dimensions":{"d":"v"}},"period":60,"stat":"Sum"},"returnData":false},` +
 		`{"id":"m2","metricStat":{"metric":{"namespace":"n","name":"calls","dimensions":{}},"period":60,"stat":"p90","unit":"Count"},"label":"Calls","period":60,"accountId":"000000000000","returnData":false}]`

@@ -101,6 +101,9 @@ func (a *Alarm) trigger() any {
 
 // Notification is the message for a topic when the alarm has left the state from.
 func (a *Alarm) Notification(from State) string {
+	if a.Kind() == Composite {
+		return a.compositeNotification(from)
+	}
 	return marshal(struct {
 		AlarmName                          string
 		AlarmDescription                   *string
@@ -123,6 +126,31 @@ func (a *Alarm) Notification(from State) string {
 	})
 }
 
+// compositeNotification is the notification of a composite alarm.
+func (a *Alarm) compositeNotification(from State) string {
+	return marshal(struct {
+		AlarmName                          string
+		AlarmDescription                   *string
+		AWSAccountID                       string `json:"AWSAccountId"`
+		AlarmConfigurationUpdatedTimestamp string
+		NewStateValue                      State
+		NewStateReason                     string
+		StateChangeTime                    string
+		Region                             string
+		AlarmARN                           string `json:"AlarmArn"`
+		OKActions                          []string
+		AlarmActions                       []string
+		InsufficientDataActions            []string
+		OldStateValue                      State
+		ActionExecutedAfterMuteWindow      bool
+		AlarmRule                          string
+		TriggeringChildren                 []triggeringChild
+	}{
+		a.Name, a.Description, a.Account, written(a.Configured), a.State, a.Reason, written(a.Updated), regionName(a.Region), a.ARN(),
+		list(a.OKActions), list(a.AlarmActions), list(a.InsufficientActions), from, false, a.Rule, a.children(),
+	})
+}
+
 func list(all []string) []string {
 	if all == nil {
 		return []string{}
@@ -131,24 +159,51 @@ func list(all []string) []string {
 }
 
 type eventState struct {
-	Value      State  `json:"value"`
-	Reason     string `json:"reason"`
-	ReasonData string `json:"reasonData,omitempty"`
-	Timestamp  string `json:"timestamp"`
+	Value            State        `json:"value"`
+	Reason           string       `json:"reason"`
+	ReasonData       string       `json:"reasonData,omitempty"`
+	Timestamp        string       `json:"timestamp"`
+	SuppressedBy     SuppressedBy `json:"actionsSuppressedBy,omitempty"`
+	SuppressedReason string       `json:"actionsSuppressedReason,omitempty"`
 }
 
-// Event is the event for a function when the alarm has left the status from, which began at
-// since.
-func (a *Alarm) Event(from Status, since time.Time) string {
-	type configuration struct {
-		Description *string      `json:"description,omitempty"`
-		Metrics     []eventQuery `json:"metrics"`
+// stateSince is the alarm's state in an event, with the time when it began.
+func (a *Alarm) stateSince(at time.Time) eventState {
+	s := eventState{Value: a.State, Reason: a.Reason, ReasonData: a.Data, Timestamp: written(at)}
+	if a.Suppressed != nil {
+		s.SuppressedBy, s.SuppressedReason = a.Suppressed.By, a.Suppressed.Reason()
 	}
+	return s
+}
+
+// eventConfiguration is an alarm's configuration in an event: what it is on.
+type eventConfiguration struct {
+	Description *string      `json:"description,omitempty"`
+	Metrics     []eventQuery `json:"metrics,omitempty"`
+	Rule        string       `json:"alarmRule,omitempty"`
+	Suppressor  string       `json:"actionsSuppressor,omitempty"`
+	Wait        *int         `json:"actionsSuppressorWaitPeriod,omitempty"`
+	Extension   *int         `json:"actionsSuppressorExtensionPeriod,omitempty"`
+}
+
+func (a *Alarm) eventConfiguration() eventConfiguration {
+	if a.Kind() == Metric {
+		return eventConfiguration{Description: a.Description, Metrics: a.eventQueries()}
+	}
+	c := eventConfiguration{Description: a.Description, Rule: a.Rule}
+	if s := a.Suppressor; s != nil {
+		c.Suppressor, c.Wait, c.Extension = s.Alarm, &s.Wait, &s.Extension
+	}
+	return c
+}
+
+// Event is the event for a function when the alarm is not any more what it was before.
+func (a *Alarm) Event(before *Alarm) string {
 	type data struct {
-		Name          string        `json:"alarmName"`
-		State         eventState    `json:"state"`
-		Previous      eventState    `json:"previousState"`
-		Configuration configuration `json:"configuration"`
+		Name          string             `json:"alarmName"`
+		State         eventState         `json:"state"`
+		Previous      eventState         `json:"previousState"`
+		Configuration eventConfiguration `json:"configuration"`
 	}
 	return marshal(struct {
 		Source  string `json:"source"`
@@ -158,12 +213,8 @@ func (a *Alarm) Event(from Status, since time.Time) string {
 		Region  string `json:"region"`
 		Data    data   `json:"alarmData"`
 	}{
-		"aws.cloudwatch", a.ARN(), a.Account, written(a.Updated), a.Region, data{
-			a.Name,
-			eventState{a.State, a.Reason, a.Data, written(a.Updated)},
-			eventState{from.State, from.Reason, from.Data, written(since)},
-			configuration{a.Description, a.eventQueries()},
-		},
+		"aws.cloudwatch", a.ARN(), a.Account, written(a.Updated), a.Region,
+		data{a.Name, a.stateSince(a.Updated), before.stateSince(before.Transitioned), a.eventConfiguration()},
 	})
 }
 
@@ -187,7 +238,11 @@ type Item struct {
 	Type    ItemType
 	Summary string
 	Data    string // a JSON document of at most 4,095 bytes
+	Of      Kind   `json:",omitempty"` // the alarm's; empty: Metric
 }
+
+// Kind is the alarm's.
+func (i *Item) Kind() Kind { return cmp.Or(i.Of, Metric) }
 
 const maxData = 4095
 
@@ -199,7 +254,11 @@ func (a *Alarm) item(at time.Time, t ItemType, summary string, data any) Item {
 	if len(text) > maxData {
 		text = `{"version":"1.0"}`
 	}
-	return Item{a.Name, at, t, summary, text}
+	i := Item{Name: a.Name, At: at, Type: t, Summary: summary, Data: text}
+	if of := a.Kind(); of != Metric {
+		i.Of = of
+	}
+	return i
 }
 
 type stateData struct {
@@ -258,7 +317,10 @@ type configured struct {
 	ActionsEnabled    bool         `json:"actionsEnabled"`
 }
 
-func (a *Alarm) configured() *configured {
+func (a *Alarm) configured() any {
+	if a.Kind() == Composite {
+		return a.configuredComposite()
+	}
 	c := &configured{
 		number(a.Threshold), a.Namespace, a.State,
 		dimensions(a.Dimensions),
@@ -278,28 +340,28 @@ func (a *Alarm) configured() *configured {
 // Created is the item of a new alarm.
 func (a *Alarm) Created(at time.Time) Item {
 	return a.item(at, ConfigurationUpdate, fmt.Sprintf("Alarm %q created", a.Name), struct {
-		Version string      `json:"version"`
-		Type    string      `json:"type"`
-		Alarm   *configured `json:"createdAlarm"`
+		Version string `json:"version"`
+		Type    string `json:"type"`
+		Alarm   any    `json:"createdAlarm"`
 	}{"1.0", "Create", a.configured()})
 }
 
 // Reconfigured is the item of a changed configuration.
 func (a *Alarm) Reconfigured(before *Alarm, at time.Time) Item {
 	return a.item(at, ConfigurationUpdate, fmt.Sprintf("Alarm %q updated", a.Name), struct {
-		Version string      `json:"version"`
-		Type    string      `json:"type"`
-		Before  *configured `json:"originalUpdatedFields"`
-		After   *configured `json:"updatedAlarm"`
+		Version string `json:"version"`
+		Type    string `json:"type"`
+		Before  any    `json:"originalUpdatedFields"`
+		After   any    `json:"updatedAlarm"`
 	}{"1.0", "Update", before.configured(), a.configured()})
 }
 
 // Deleted is the item of a deleted alarm.
 func (a *Alarm) Deleted(at time.Time) Item {
 	return a.item(at, ConfigurationUpdate, fmt.Sprintf("Alarm %q deleted", a.Name), struct {
-		Version string      `json:"version"`
-		Type    string      `json:"type"`
-		Alarm   *configured `json:"deletedAlarm"`
+		Version string `json:"version"`
+		Type    string `json:"type"`
+		Alarm   any    `json:"deletedAlarm"`
 	}{"1.0", "Delete", a.configured()})
 }
 

@@ -72,6 +72,16 @@ Resources:
       EvaluationPeriods: 1
       Threshold: 5
       ComparisonOperator: GreaterThanThreshold
+  Either:
+    Type: AWS::CloudWatch::CompositeAlarm
+    Properties:
+      AlarmRule: !Sub 'ALARM("${Rate}") OR OK(${Rate.Arn})'
+      AlarmDescription: either
+      ActionsEnabled: "false"
+      ActionsSuppressor: !GetAtt Rate.Arn
+      ActionsSuppressorWaitPeriod: "60"
+      ActionsSuppressorExtensionPeriod: 0
+      Tags: [{Key: team, Value: rentals}]
   Managed:
     Type: AWS::IAM::ManagedPolicy
     Properties: {PolicyDocument: {Version: 2012-10-17, Statement: [{Effect: Allow, Action: "sqs:*", Resource: "*"}]}, Roles: [!Ref Clerk]}
@@ -186,11 +196,17 @@ func TestStackDrift(t *testing.T) {
 		onQueries(is.Metrics...)(in)
 		in.Metrics[0].Expression, in.Metrics[1].MetricStat.Stat, in.Threshold = new("failed"), new("Maximum"), is.Threshold
 	})
-	only := must(c.DetectStackDrift(ctx, &cloudformation.DetectStackDriftInput{StackName: new("watch"), LogicalResourceIds: []string{"Log", "Rate"}}))(t)
+	putComposite(t, endpoint, out["watch"]["Either"], `OK("`+out["watch"]["Rate"]+`")`, func(in *cloudwatch.PutCompositeAlarmInput) {
+		in.ActionsEnabled, in.AlarmDescription = new(false), new("either")
+	})
+	only := must(c.DetectStackDrift(ctx, &cloudformation.DetectStackDriftInput{StackName: new("watch"), LogicalResourceIds: []string{"Log", "Rate", "Either"}}))(t)
 	eventually(t, "drift detection is over", func() bool {
 		return must(c.DescribeStackDriftDetectionStatus(ctx, &cloudformation.DescribeStackDriftDetectionStatusInput{StackDriftDetectionId: only.StackDriftDetectionId}))(t).DetectionStatus != types.StackDriftDetectionStatusDetectionInProgress
 	})
+	rate := out["watch"]["Rate"]
 	want = []string{
+		"Either MODIFIED /ActionsSuppressor REMOVE " + alarmARN(rate) + " null /ActionsSuppressorExtensionPeriod REMOVE 0 null /ActionsSuppressorWaitPeriod REMOVE 60 null" +
+			` /AlarmRule NOT_EQUAL ALARM("` + rate + `") OR OK(` + alarmARN(rate) + `) OK("` + rate + `")`,
 		"Log MODIFIED /RetentionInDays NOT_EQUAL 7 30",
 		"Rate MODIFIED /Metrics/0/Expression NOT_EQUAL 100 * failed / FILL(sent, 1) failed /Metrics/1/MetricStat/Stat NOT_EQUAL Sum Maximum",
 	}

@@ -2,6 +2,7 @@ package cloudwatch
 
 import (
 	"context"
+	"slices"
 
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/arn"
@@ -17,7 +18,12 @@ var access = map[string]api.Access{
 	"GetMetricStatistics": api.Anywhere("cloudwatch:GetMetricStatistics"),
 	"ListMetrics":         api.Anywhere("cloudwatch:ListMetrics"),
 
-	"PutMetricAlarm":          api.Needs(alarming),
+	"PutMetricAlarm": api.Needs(func(call *api.Call, in *PutMetricAlarmInput) ([]authorize.Need, error) {
+		return alarming(call, "PutMetricAlarm", in.AlarmName, slices.Concat(in.OKActions, in.AlarmActions, in.InsufficientDataActions), in.Tags), nil
+	}),
+	"PutCompositeAlarm": api.Needs(func(call *api.Call, in *PutCompositeAlarmInput) ([]authorize.Need, error) {
+		return alarming(call, "PutCompositeAlarm", in.AlarmName, slices.Concat(in.OKActions, in.AlarmActions, in.InsufficientDataActions), in.Tags), nil
+	}),
 	"DescribeAlarms":          everyAlarm("DescribeAlarms"),
 	"DescribeAlarmsForMetric": api.Anywhere("cloudwatch:DescribeAlarmsForMetric"),
 	"DescribeAlarmHistory": api.Needs(func(call *api.Call, in *DescribeAlarmHistoryInput) ([]authorize.Need, error) {
@@ -104,20 +110,17 @@ func putting(_ *api.Call, in *PutMetricDataInput) ([]authorize.Need, error) {
 	return needs, nil
 }
 
-func alarming(call *api.Call, in *PutMetricAlarmInput) ([]authorize.Need, error) {
-	needs := onAlarms(call, "PutMetricAlarm", api.Deref(in.AlarmName))
-	var actions []string
-	for _, some := range [][]string{in.OKActions, in.AlarmActions, in.InsufficientDataActions} {
-		actions = append(actions, some...)
-	}
+// alarming requires what making an alarm with actions and tags does.
+func alarming(call *api.Call, action string, name *string, actions []string, tags []Tag) []authorize.Need {
+	needs := onAlarms(call, action, api.Deref(name))
 	if len(actions) > 0 {
 		needs[0].Keys = []authorize.Key{{Name: "cloudwatch:alarmactions", Values: actions}}
 	}
-	if len(in.Tags) == 0 {
-		return needs, nil
+	if len(tags) == 0 {
+		return needs
 	}
-	setTags(&needs[0], in.Tags)
+	setTags(&needs[0], tags)
 	tag := needs[0]
 	tag.Action = "cloudwatch:TagResource"
-	return append(needs, tag), nil
+	return append(needs, tag)
 }

@@ -53,13 +53,12 @@ func readRecords(n *int, otherwise int) (int, error) {
 	return *n, checkPositive("maxRecords", n, maxRecords)
 }
 
-// wantsMetricAlarms reports whether types include metric alarms, the only ones that are
-// implemented. Empty types include all.
-func wantsMetricAlarms(types []string) (bool, error) {
+// readAlarmTypes reads which kinds of alarms are asked for: without types, those on metrics.
+func readAlarmTypes(types []string) (metric, composite bool, err error) {
 	if slices.ContainsFunc(types, func(t string) bool { return !slices.Contains(alarmTypes, t) }) {
-		return false, breaks("["+strings.Join(types, ", ")+"]", "alarmTypes", check.Enums(alarmTypes...))
+		return false, false, breaks("["+strings.Join(types, ", ")+"]", "alarmTypes", check.Enums(alarmTypes...))
 	}
-	return len(types) == 0 || slices.Contains(types, "MetricAlarm"), nil
+	return len(types) == 0 || slices.Contains(types, string(alarm.Metric)), slices.Contains(types, string(alarm.Composite)), nil
 }
 
 // describeAlarms answers DescribeAlarms, ordered by name.
@@ -69,19 +68,19 @@ func (s *Service) describeAlarms(_ context.Context, call *api.Call, in *Describe
 	if err != nil {
 		return nil, err
 	}
-	wanted, err := wantsMetricAlarms(in.AlarmTypes)
+	metric, composite, err := readAlarmTypes(in.AlarmTypes)
 	if err != nil {
 		return nil, err
 	}
+	if in.ChildrenOfAlarmName != nil || in.ParentsOfAlarmName != nil {
+		return s.describeRelated(call, in, limit)
+	}
 	switch {
-	case in.ChildrenOfAlarmName != nil:
-		return nil, unfit("Composite alarms are not supported yet, and so no alarm has children.")
 	case len(in.AlarmNames) > 0 && in.AlarmNamePrefix != nil:
 		return nil, unfit("The parameters AlarmNames and AlarmNamePrefix are mutually exclusive and you have specified both.")
 	case in.StateValue != nil && !slices.Contains(stateValues, *in.StateValue):
 		return nil, notInEnum(*in.StateValue, "stateValue", stateValues)
 	}
-	wanted = wanted && in.ParentsOfAlarmName == nil // only composite alarms are parents
 	if err := checkNames(in.AlarmNames); err != nil {
 		return nil, err
 	}
@@ -90,21 +89,31 @@ func (s *Service) describeAlarms(_ context.Context, call *api.Call, in *Describe
 		return nil, fault.New(fault.InvalidNextToken, "")
 	}
 	found := s.alarms.List(scope(call), func(a *alarm.Alarm) bool {
-		return wanted && a.Name > after && (len(in.AlarmNames) == 0 || slices.Contains(in.AlarmNames, a.Name)) &&
+		return (a.Kind() == alarm.Metric && metric || a.Kind() == alarm.Composite && composite) &&
+			a.Name > after && (len(in.AlarmNames) == 0 || slices.Contains(in.AlarmNames, a.Name)) &&
 			strings.HasPrefix(a.Name, api.Deref(in.AlarmNamePrefix)) && (in.StateValue == nil || string(a.State) == *in.StateValue) &&
 			(in.ActionPrefix == nil || slices.ContainsFunc(slices.Concat(a.OKActions, a.AlarmActions, a.InsufficientActions), func(action string) bool {
 				return strings.HasPrefix(action, *in.ActionPrefix)
 			}))
 	})
+	return shownAlarms("DescribeAlarms", found, limit, showAlarm, showComposite), nil
+}
+
+// shownAlarms is a page of alarms, which are ordered by name.
+func shownAlarms(list string, found []alarm.Alarm, limit int, metric func(*alarm.Alarm) MetricAlarm, composite func(*alarm.Alarm) CompositeAlarm) *DescribeAlarmsOutput {
 	out := &DescribeAlarmsOutput{CompositeAlarms: []CompositeAlarm{}, LogAlarms: []LogAlarm{}, MetricAlarms: []MetricAlarm{}}
 	if len(found) > limit {
 		found = found[:limit]
-		out.NextToken = nextToken("DescribeAlarms", found[limit-1].Name)
+		out.NextToken = nextToken(list, found[limit-1].Name)
 	}
 	for i := range found {
-		out.MetricAlarms = append(out.MetricAlarms, showAlarm(&found[i]))
+		if found[i].Kind() == alarm.Composite {
+			out.CompositeAlarms = append(out.CompositeAlarms, composite(&found[i]))
+		} else {
+			out.MetricAlarms = append(out.MetricAlarms, metric(&found[i]))
+		}
 	}
-	return out, nil
+	return out
 }
 
 func emptyOr(all []string) []string {
@@ -116,13 +125,13 @@ func emptyOr(all []string) []string {
 
 func showAlarm(a *alarm.Alarm) MetricAlarm {
 	m := MetricAlarm{
-		AlarmName: a.Name, AlarmArn: a.ARN(), AlarmDescription: a.Description, AlarmConfigurationUpdatedTimestamp: api.TimeOf(a.Configured),
-		ActionsEnabled: !a.Disabled, OKActions: emptyOr(a.OKActions), AlarmActions: emptyOr(a.AlarmActions),
+		AlarmName: a.Name, AlarmArn: a.ARN(), AlarmDescription: a.Description, AlarmConfigurationUpdatedTimestamp: new(api.TimeOf(a.Configured)),
+		ActionsEnabled: new(!a.Disabled), OKActions: emptyOr(a.OKActions), AlarmActions: emptyOr(a.AlarmActions),
 		InsufficientDataActions: emptyOr(a.InsufficientActions),
 		StateValue:              string(a.State), StateReason: a.Reason, StateReasonData: a.Data,
-		StateUpdatedTimestamp: api.TimeOf(a.Updated), StateTransitionedTimestamp: api.TimeOf(a.Transitioned),
+		StateUpdatedTimestamp: api.TimeOf(a.Updated), StateTransitionedTimestamp: new(api.TimeOf(a.Transitioned)),
 		MetricName: a.MetricName, Namespace: a.Namespace, Statistic: a.Statistic,
-		Unit: a.Unit, EvaluationPeriods: a.EvaluationPeriods, Threshold: a.Threshold, ComparisonOperator: string(a.Comparison),
+		Unit: a.Unit, EvaluationPeriods: &a.EvaluationPeriods, Threshold: &a.Threshold, ComparisonOperator: string(a.Comparison),
 		TreatMissingData: string(a.Missing), EvaluateLowSampleCountPercentile: a.LowSamples,
 	}
 	if a.Extended {
@@ -162,7 +171,7 @@ func (s *Service) describeAlarmsForMetric(_ context.Context, call *api.Call, in 
 	}
 	is := func(want *string, has string) bool { return want == nil || *want == has }
 	found := s.alarms.List(scope(call), func(a *alarm.Alarm) bool {
-		return a.Namespace == *in.Namespace && a.MetricName == *in.MetricName && alarms.MetricOf(a, a.Stat()).Dimensions == dimensions &&
+		return a.Kind() == alarm.Metric && a.Namespace == *in.Namespace && a.MetricName == *in.MetricName && alarms.MetricOf(a, a.Stat()).Dimensions == dimensions &&
 			is(in.Statistic, a.Statistic) && is(in.ExtendedStatistic, a.Statistic) && is(in.Unit, a.Unit) && (in.Period == nil || *in.Period == a.Period)
 	})
 	out := &DescribeAlarmsForMetricOutput{MetricAlarms: []MetricAlarm{}}
@@ -178,7 +187,7 @@ func (s *Service) describeAlarmHistory(_ context.Context, call *api.Call, in *De
 	if err := cmp.Or(err, checkLength("alarmName", in.AlarmName, 1, maxName)); err != nil {
 		return nil, err
 	}
-	wanted, err := wantsMetricAlarms(in.AlarmTypes)
+	metric, composite, err := readAlarmTypes(in.AlarmTypes)
 	if err != nil {
 		return nil, err
 	}
@@ -191,6 +200,12 @@ func (s *Service) describeAlarmHistory(_ context.Context, call *api.Call, in *De
 	query := alarms.HistoryQuery{
 		Scope: scope(call), Name: api.Deref(in.AlarmName), Type: alarm.ItemType(api.Deref(in.HistoryItemType)),
 		Descending: api.Deref(in.ScanBy) != scanOrders[1], Limit: limit,
+	}
+	switch {
+	case !composite:
+		query.Of = alarm.Metric
+	case !metric:
+		query.Of = alarm.Composite
 	}
 	if in.StartDate != nil {
 		query.From = in.StartDate.Std()
@@ -205,16 +220,17 @@ func (s *Service) describeAlarmHistory(_ context.Context, call *api.Call, in *De
 	}
 	query.After = []byte(after)
 	out := &DescribeAlarmHistoryOutput{AlarmHistoryItems: []AlarmHistoryItem{}}
-	if !wanted || in.AlarmContributorId != nil {
+	if in.AlarmContributorId != nil { // of alarms that are not built
 		return out, nil
 	}
 	items, next, err := s.alarms.History(query)
 	if err != nil {
 		return nil, err
 	}
-	for _, item := range items {
+	for i := range items {
+		item := &items[i]
 		out.AlarmHistoryItems = append(out.AlarmHistoryItems, AlarmHistoryItem{
-			AlarmName: item.Name, AlarmType: "MetricAlarm", Timestamp: api.TimeOf(item.At), HistoryItemType: string(item.Type),
+			AlarmName: item.Name, AlarmType: string(item.Kind()), Timestamp: api.TimeOf(item.At), HistoryItemType: string(item.Type),
 			HistorySummary: item.Summary, HistoryData: item.Data,
 		})
 	}
@@ -225,12 +241,22 @@ func (s *Service) describeAlarmHistory(_ context.Context, call *api.Call, in *De
 }
 
 // deleteAlarms answers DeleteAlarms. Like AWS, it ignores unknown names, unless all are
-// unknown.
+// unknown. Of composite alarms it deletes one.
 func (s *Service) deleteAlarms(_ context.Context, call *api.Call, in *DeleteAlarmsInput) (*DeleteAlarmsOutput, error) {
 	if err := checkNames(in.AlarmNames); err != nil {
 		return nil, err
 	}
-	return nil, s.alarms.Delete(alarmIDs(call, in.AlarmNames))
+	ids := alarmIDs(call, in.AlarmNames)
+	composites := map[alarms.ID]bool{}
+	for _, id := range ids {
+		if a, ok := s.alarms.Get(id); ok && a.Kind() == alarm.Composite {
+			composites[id] = true
+		}
+	}
+	if len(composites) > 1 {
+		return nil, unfit("A request can delete one composite alarm, and not %d.", len(composites))
+	}
+	return nil, s.alarms.Delete(ids)
 }
 
 // enableAlarmActions answers EnableAlarmActions. It ignores unknown alarms.

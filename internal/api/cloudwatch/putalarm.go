@@ -34,14 +34,25 @@ func (s *Service) putMetricAlarm(_ context.Context, call *api.Call, in *PutMetri
 	if err != nil {
 		return nil, err
 	}
-	tags, err := readTags(in.Tags)
+	return nil, s.put(call, *in.AlarmName, config, in.Tags)
+}
+
+// put makes or replaces an alarm that was read.
+func (s *Service) put(call *api.Call, name string, config alarm.Config, all []Tag) error {
+	if err := cmp.Or(
+		checkActions(call, "oKActions", config.OKActions), checkActions(call, "alarmActions", config.AlarmActions),
+		checkActions(call, "insufficientDataActions", config.InsufficientActions),
+	); err != nil {
+		return err
+	}
+	tags, err := readTags(all)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if len(tags) > alarms.MaxTags {
-		return nil, unfit("An alarm can have at most %d tags.", alarms.MaxTags)
+		return unfit("An alarm can have at most %d tags.", alarms.MaxTags)
 	}
-	return nil, s.alarms.Put(alarmID(call, *in.AlarmName), config, tags)
+	return s.alarms.Put(alarmID(call, name), config, tags)
 }
 
 func checkAlarmName(name string) error {
@@ -107,15 +118,9 @@ func readConfig(call *api.Call, in *PutMetricAlarmInput) (c alarm.Config, err er
 		return c, err
 	}
 	if one {
-		err = readStatistic(&c, in)
-	} else {
-		err = alarms.Check(&c)
+		return c, readStatistic(&c, in)
 	}
-	if err != nil {
-		return c, err
-	}
-	return c, cmp.Or(checkActions(call, "oKActions", c.OKActions), checkActions(call, "alarmActions", c.AlarmActions),
-		checkActions(call, "insufficientDataActions", c.InsufficientActions))
+	return c, alarms.Check(&c)
 }
 
 // readMetric validates the metric of an alarm that has no Metrics, and sets it.

@@ -26,6 +26,8 @@ type Alarms interface {
 	Enable(ids []alarms.ID, enabled bool) error
 	Tag(id alarms.ID, f func(tags map[string]string) error) error
 	Get(id alarms.ID) (alarm.Alarm, bool)
+	Children(id alarms.ID) []alarm.Alarm
+	Parents(id alarms.ID) []alarm.Alarm
 	List(scope metrics.Scope, f func(a *alarm.Alarm) bool) []alarm.Alarm
 	History(q alarms.HistoryQuery) (items []alarm.Item, next []byte, err error)
 }
@@ -53,6 +55,7 @@ func (s *Service) Operations() []api.Operation {
 		api.Op("GetMetricStatistics", s.getMetricStatistics).Holding(1 << 20),
 		api.Op("ListMetrics", s.listMetrics),
 		api.Op("PutMetricAlarm", s.putMetricAlarm).Holding(4 << 20), // its expressions are tried
+		api.Op("PutCompositeAlarm", s.putCompositeAlarm),
 		api.Op("DescribeAlarms", s.describeAlarms),
 		api.Op("DescribeAlarmsForMetric", s.describeAlarmsForMetric),
 		api.Op("DescribeAlarmHistory", s.describeAlarmHistory),

@@ -49,13 +49,31 @@ type PutMetricAlarmInput struct {
 // PutMetricAlarmOutput is the output of PutMetricAlarm.
 type PutMetricAlarmOutput struct{}
 
+// PutCompositeAlarmInput is the input of PutCompositeAlarm.
+type PutCompositeAlarmInput struct {
+	AlarmName                        *string `wire:"required"`
+	AlarmRule                        *string `wire:"required"`
+	AlarmDescription                 *string
+	ActionsEnabled                   *bool
+	OKActions                        []string
+	AlarmActions                     []string
+	InsufficientDataActions          []string
+	ActionsSuppressor                *string
+	ActionsSuppressorWaitPeriod      *int
+	ActionsSuppressorExtensionPeriod *int
+	Tags                             []Tag
+}
+
+// PutCompositeAlarmOutput is the output of PutCompositeAlarm.
+type PutCompositeAlarmOutput struct{}
+
 // MetricAlarm is an alarm on a metric, or on Metrics.
 type MetricAlarm struct {
 	AlarmName                          string
 	AlarmArn                           string
 	AlarmDescription                   *string
-	AlarmConfigurationUpdatedTimestamp api.Time
-	ActionsEnabled                     bool
+	AlarmConfigurationUpdatedTimestamp *api.Time
+	ActionsEnabled                     *bool
 	OKActions                          []string
 	AlarmActions                       []string
 	InsufficientDataActions            []string
@@ -70,16 +88,16 @@ type MetricAlarm struct {
 	Dimensions                         []Dimension
 	Period                             *int
 	Unit                               string
-	EvaluationPeriods                  int
+	EvaluationPeriods                  *int
 	DatapointsToAlarm                  *int
-	Threshold                          float64
+	Threshold                          *float64
 	ComparisonOperator                 string
 	TreatMissingData                   string
 	EvaluateLowSampleCountPercentile   string
 	Metrics                            []MetricDataQuery
 	ThresholdMetricId                  string
 	EvaluationState                    string
-	StateTransitionedTimestamp         api.Time
+	StateTransitionedTimestamp         *api.Time
 	EvaluationCriteria                 *EvaluationCriteria
 	EvaluationInterval                 *int
 }
@@ -97,7 +115,7 @@ type CompositeAlarm struct {
 	OKActions                          []string
 	StateReason                        string
 	StateReasonData                    string
-	StateUpdatedTimestamp              *api.Time
+	StateUpdatedTimestamp              api.Time
 	StateValue                         string
 	StateTransitionedTimestamp         *api.Time
 	ActionsSuppressedBy                string

@@ -1,6 +1,7 @@
 package refusal
 
 import (
+	"godwit.dev/godwit/internal/alarm/rule"
 	"godwit.dev/godwit/internal/metricmath"
 	"godwit.dev/godwit/internal/monitor/alarms"
 	"godwit.dev/godwit/internal/monitor/logs"
@@ -10,6 +11,22 @@ var monitor = sentences{
 	alarms.ErrTooMany:  "The maximum number of alarms, %d, has been reached.",
 	alarms.ErrNotFound: "",
 	alarms.ErrUntagged: "",
+
+	alarms.ErrOtherKind:  "There is an alarm with the name %s already, and its type is %s.",
+	alarms.ErrNoChildren: "Could not save the composite alarm as alarms [%s] in the alarm rule do not exist",
+	alarms.ErrSuppressor: "Could not save the composite alarm as its actions suppressor %s does not exist",
+	alarms.ErrParents:    "Could not save the composite alarm as %d composite alarms depend on %s, which is the maximum.",
+	alarms.ErrNeeded:     "Cannot delete %s as there are composite alarm(s) depending on it.",
+	alarms.ErrAllNeeded:  "Cannot delete %s as there are composite alarm(s) depending on them.",
+
+	rule.ErrToken:    "Error in AlarmRule [Unsupported token '%s' at char %d, must be: %s]",
+	rule.ErrEnd:      "Error in AlarmRule [Unexpected end, must be: %s]",
+	rule.ErrQuote:    "Error in AlarmRule [The quotes at char %d are not closed]",
+	rule.ErrLength:   "1 validation error detected: Value at 'alarmRule' failed to satisfy constraint: Member must have length less than or equal to %d",
+	rule.ErrChildren: "Error in AlarmRule [It refers to more than %d alarms]",
+	rule.ErrElements: "Error in AlarmRule [It has more than %d elements]",
+	rule.ErrAtLeast:  "Error in AlarmRule [AT_LEAST cannot ask for %s of its alarms]",
+	rule.ErrSpace:    "AlarmRule must not contain leading or trailing whitespace or be null",
 
 	logs.ErrNoGroup:      "The specified log group does not exist.",
 	logs.ErrNoStream:     "The specified log stream does not exist.",

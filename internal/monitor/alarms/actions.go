@@ -36,7 +36,8 @@ type Action struct {
 // pending is the persisted form of a due action.
 type pending struct {
 	ID    ID
-	Since time.Time // when the state was entered
+	Since time.Time  // when the state was entered
+	Of    alarm.Kind `json:",omitempty"` // the alarm's; empty: alarm.Metric
 	Action
 }
 
@@ -205,7 +206,9 @@ func (e *Engine) finish(l *actionQueue, p *pending, failure string) {
 	c.batch.Delete(l.keys[0])
 	if p != nil {
 		a := alarm.Alarm{Account: p.ID.Account, Region: p.ID.Region, Name: p.ID.Name}
-		c.note(p.ID, a.Acted(p.ARN, failure, p.Message, p.Since, c.now))
+		item := a.Acted(p.ARN, failure, p.Message, p.Since, c.now)
+		item.Of = p.Of
+		c.note(p.ID, item)
 	}
 	c.apply()
 	e.actionQueues.shorten(l)

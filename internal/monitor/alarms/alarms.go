@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"godwit.dev/godwit/internal/alarm"
@@ -64,13 +65,17 @@ type Engine struct {
 	reader  journal.Reader // sees what the shard has appended
 
 	alarms       map[ID]*alarm.Alarm
+	composites   map[ID]*composite
+	parents      map[ID]map[ID]bool // of an alarm: the composite alarms that depend on it
+	periods      map[ID]time.Time   // of composite alarms: when what suppresses their actions ends
 	counts       map[metrics.Scope]int
 	sequence     uint32    // distinguishes events of one millisecond
 	latest       time.Time // time of the latest write
 	actionQueues actionQueues
 	damaged      [][]byte // keys of unreadable actions found at the start
 
-	executing sync.Mutex // held while actions are executed
+	executing sync.Mutex  // held while actions are executed
+	started   atomic.Bool // the executor is ready
 }
 
 // The keys of this package: the prefix of all, and what follows it.
@@ -99,7 +104,8 @@ func New(k *kernel.Kernel, o Options) *Engine {
 		o.MaxWaiting = 10_000
 	}
 	e := &Engine{
-		kernel: k, options: o, shard: k.OwnShard(keyspace.AlarmStream), alarms: map[ID]*alarm.Alarm{}, counts: map[metrics.Scope]int{}, actionQueues: newActionQueues(),
+		kernel: k, options: o, shard: k.OwnShard(keyspace.AlarmStream), alarms: map[ID]*alarm.Alarm{}, composites: map[ID]*composite{},
+		parents: map[ID]map[ID]bool{}, periods: map[ID]time.Time{}, counts: map[metrics.Scope]int{}, actionQueues: newActionQueues(),
 	}
 	e.shard.Add(e)
 	return e
@@ -114,9 +120,13 @@ func (e *Engine) Load() error {
 			e.kernel.Logger.Error("an alarm is left out", "reason", err.Error())
 			return nil
 		}
-		id := ID{a.Account, a.Region, a.Name}
+		id := idOf(a)
 		e.alarms[id] = a
 		e.counts[id.scope()]++
+		e.time(a)
+		if err := e.connect(a); err != nil {
+			e.kernel.Logger.Error("a composite alarm cannot be evaluated", "alarm", a.ARN(), "reason", err.Error())
+		}
 		for _, at := range []time.Time{a.Configured, a.Updated} {
 			if at.After(e.latest) {
 				e.latest = at
@@ -165,6 +175,7 @@ func (e *Engine) Latest() (latest time.Time) {
 // Start is called when the executor is ready: it executes the actions that were due when the
 // process ended, and begins to evaluate alarms.
 func (e *Engine) Start() error {
+	e.started.Store(true)
 	if e.busy() {
 		e.options.Wake()
 	}
@@ -204,6 +215,9 @@ type commit struct {
 	now   time.Time
 	batch mutation.Batch
 	due   []due
+
+	alarms  map[ID]*alarm.Alarm // that are other ones after it
+	entered []ID                // of them, in order, those with another state
 }
 
 // due is an action that becomes due by the change.
@@ -212,7 +226,17 @@ type due struct {
 	key         []byte
 }
 
-func (e *Engine) begin() *commit { return &commit{e: e, now: clock.Time(e.shard.Now())} }
+func (e *Engine) begin() *commit {
+	return &commit{e: e, now: clock.Time(e.shard.Now()), alarms: map[ID]*alarm.Alarm{}}
+}
+
+// alarm is an alarm as it is after the change; nil: there is none.
+func (c *commit) alarm(id ID) *alarm.Alarm {
+	if a, ok := c.alarms[id]; ok {
+		return a
+	}
+	return c.e.alarms[id]
+}
 
 func (c *commit) stamp(key []byte) []byte {
 	c.e.sequence++
@@ -231,7 +255,10 @@ func encode(v any) []byte {
 func idOf(a *alarm.Alarm) ID { return ID{a.Account, a.Region, a.Name} }
 
 // put writes an alarm.
-func (c *commit) put(a *alarm.Alarm) { c.batch.Set(idOf(a).key(tagAlarm), encodeAlarm(a)) }
+func (c *commit) put(a *alarm.Alarm) {
+	c.batch.Set(idOf(a).key(tagAlarm), encodeAlarm(a))
+	c.alarms[idOf(a)] = a
+}
 
 // note writes an item of an alarm's history.
 func (c *commit) note(id ID, item alarm.Item) {
@@ -241,30 +268,40 @@ func (c *commit) note(id ID, item alarm.Item) {
 	c.prune(id.scope())
 }
 
-// enter changes the state of an alarm, and executes its actions if the state is new.
+// enter changes the state of an alarm, and executes its actions if the state is new and nothing
+// suppresses them.
 func (c *commit) enter(a *alarm.Alarm, s alarm.Status) {
-	before, since := a.Status, a.Transitioned
+	before := *a
 	if a.Enter(s, c.now) {
-		c.note(idOf(a), a.Changed(before))
-		for _, action := range a.Actions(a.State) {
-			p := pending{ID: idOf(a), Since: a.Updated, Action: Action{ARN: action, Source: a.ARN(), Account: a.Account}}
-			if isFunction(action) {
-				p.Message = a.Event(before, since)
-			} else {
-				p.Subject, p.Message = a.Subject(), a.Notification(before.State)
-			}
-			key := c.stamp([]byte{prefix, tagPending})
-			c.batch.Set(key, encode(p))
-			c.due = append(c.due, due{p.actionQueue(), key})
+		c.note(idOf(a), a.Changed(before.Status))
+		c.entered = append(c.entered, idOf(a))
+		if a.Suppress(true, c.suppressing(a), c.now) {
+			c.act(a, &before)
 		}
 	}
 	c.put(a)
 }
 
+// act executes the actions of an alarm that is not any more what it was before.
+func (c *commit) act(a, before *alarm.Alarm) {
+	for _, action := range a.Actions(a.State) {
+		p := pending{ID: idOf(a), Since: a.Updated, Of: a.Kind(), Action: Action{ARN: action, Source: a.ARN(), Account: a.Account}}
+		if isFunction(action) {
+			p.Message = a.Event(before)
+		} else {
+			p.Subject, p.Message = a.Subject(), a.Notification(before.State)
+		}
+		key := c.stamp([]byte{prefix, tagPending})
+		c.batch.Set(key, encode(p))
+		c.due = append(c.due, due{p.actionQueue(), key})
+	}
+}
+
 func isFunction(action string) bool { return strings.HasPrefix(action, "arn:aws:lambda:") }
 
-// apply adds the change to the transaction.
+// apply adds the change to the transaction, and what follows of it for composite alarms.
 func (c *commit) apply() {
+	c.settle()
 	if c.batch.Len() == 0 {
 		return
 	}
@@ -273,15 +310,24 @@ func (c *commit) apply() {
 	for _, d := range c.due {
 		c.e.actionQueues.add(d.actionQueue, d.key)
 	}
+	for id, a := range c.alarms {
+		c.e.alarms[id] = a
+		c.e.time(a)
+	}
 	if c.now.After(c.e.latest) {
 		c.e.latest = c.now
 	}
 }
 
-// Put makes an alarm, or replaces the configuration of an existing one, whose state and tags
-// stay. It fails with LimitExceeded.
+// Put makes an alarm, or replaces the configuration of an existing one of the same kind, whose
+// state and tags stay; a composite alarm is then evaluated. It fails with LimitExceeded, with
+// ValidationFailed, and as package rule does.
 func (e *Engine) Put(id ID, config alarm.Config, tags map[string]string) error {
-	return e.run(func() error { return e.put(id, config, tags) })
+	err := e.run(func() error { return e.put(id, config, tags) })
+	if err != nil || config.Kind() == alarm.Metric { // which is evaluated at the end of its period
+		return err
+	}
+	return e.Execute(e.kernel.Running)
 }
 
 func (e *Engine) put(id ID, config alarm.Config, tags map[string]string) error {
@@ -289,9 +335,11 @@ func (e *Engine) put(id ID, config alarm.Config, tags map[string]string) error {
 	var a alarm.Alarm
 	before, ok := e.alarms[id]
 	if ok {
+		if before.Kind() != config.Kind() {
+			return ErrOtherKind.With(id.Name, before.Kind())
+		}
 		a = *before
 		a.Reconfigure(config, c.now)
-		c.note(id, a.Reconfigured(before, c.now))
 	} else {
 		if e.kernel.Full() {
 			return kernel.ErrFull
@@ -300,14 +348,26 @@ func (e *Engine) put(id ID, config alarm.Config, tags map[string]string) error {
 			return ErrTooMany.With(most)
 		}
 		a = alarm.New(id.Account, id.Region, id.Name, config, tags, c.now)
-		c.note(id, a.Created(c.now))
 	}
-	c.put(&a)
-	c.apply()
-	if !ok {
+	if err := e.checkRule(&a); err != nil {
+		return err
+	}
+	if ok {
+		c.note(id, a.Reconfigured(before, c.now))
+		e.disconnect(id)
+	} else {
+		c.note(id, a.Created(c.now))
 		e.counts[id.scope()]++
 	}
-	e.alarms[id] = &a
+	if a.Kind() == alarm.Composite {
+		if err := e.connect(&a); err != nil {
+			return err // cannot be: checkRule has parsed it
+		}
+		c.evaluate(&a, before)
+	} else {
+		c.put(&a)
+	}
+	c.apply()
 	e.options.Wake()
 	if a.Short() {
 		e.options.WakeShort()
@@ -315,7 +375,8 @@ func (e *Engine) put(id ID, config alarm.Config, tags map[string]string) error {
 	return nil
 }
 
-// Delete removes those of the alarms that exist. It fails with NotFound if none of several does.
+// Delete removes those of the alarms that exist. It fails with NotFound if none of several does,
+// and with ValidationFailed if a composite alarm that is not among them depends on one.
 func (e *Engine) Delete(ids []ID) error {
 	return e.run(func() error { return e.remove(ids) })
 }
@@ -324,24 +385,31 @@ func (e *Engine) remove(ids []ID) error {
 	c := e.begin()
 	gone := map[ID]bool{}
 	for _, id := range ids {
-		a, ok := e.alarms[id]
-		if !ok || gone[id] {
-			continue
+		if e.alarms[id] != nil {
+			gone[id] = true
 		}
-		gone[id] = true
-		c.batch.Delete(id.key(tagAlarm))
-		c.note(id, a.Deleted(c.now))
 	}
 	if len(gone) == 0 && len(ids) > 0 {
 		return ErrNotFound
 	}
-	c.apply()
-	for id := range gone {
+	if needed := e.neededBeyond(gone); len(needed) > 0 {
+		return errNeeded(needed)
+	}
+	for _, id := range ids {
+		if !gone[id] {
+			continue
+		}
+		delete(gone, id)
+		c.batch.Delete(id.key(tagAlarm))
+		c.note(id, e.alarms[id].Deleted(c.now))
+		e.disconnect(id)
 		delete(e.alarms, id)
+		delete(e.periods, id)
 		if e.counts[id.scope()]--; e.counts[id.scope()] == 0 {
 			delete(e.counts, id.scope())
 		}
 	}
+	c.apply()
 	return nil
 }
 
@@ -350,6 +418,13 @@ var (
 	ErrTooMany  = fault.NewRule(fault.LimitExceeded, "alarms: there are too many") // the limit
 	ErrNotFound = fault.NewRule(fault.NotFound, "alarms: there is no such alarm")
 	ErrUntagged = fault.NewRule(fault.ResourceNotFound, "alarms: there is no such alarm to tag")
+
+	ErrOtherKind  = fault.NewRule(fault.ValidationFailed, "alarms: there is one of the other kind")      // its name, its kind
+	ErrNoChildren = fault.NewRule(fault.ValidationFailed, "alarms: a rule's alarms do not exist")        // their names
+	ErrParents    = fault.NewRule(fault.ValidationFailed, "alarms: too many composite alarms depend on") // the name, the limit
+	ErrNeeded     = fault.NewRule(fault.ValidationFailed, "alarms: composite alarms depend on it")       // its name
+	ErrAllNeeded  = fault.NewRule(fault.ValidationFailed, "alarms: composite alarms depend on them")     // their names
+	ErrSuppressor = fault.NewRule(fault.ValidationFailed, "alarms: the suppressor does not exist")       // as it was given
 )
 
 // SetState sets the state of an alarm until its next evaluation, and executes the actions if
@@ -410,7 +485,6 @@ func (e *Engine) change(id ID, f func(c *commit, a *alarm.Alarm)) error {
 		c, a := e.begin(), *found
 		f(c, &a)
 		c.apply()
-		e.alarms[id] = &a
 		return nil
 	})
 }

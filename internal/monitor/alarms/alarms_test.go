@@ -96,6 +96,7 @@ type world struct {
 	wokenShort int
 	woken      int
 	waiting    int // Options.MaxWaiting
+	most       int // Options.MaxAlarms; 0: 3
 	killed     chan struct{}
 	engine     *Engine // the latest
 }
@@ -132,7 +133,7 @@ func (w *world) open(st store.Store) *Engine {
 	k := kernel.New(kernel.Options{Journal: w.journal(st), Clock: w.clock, Logger: slog.New(slog.DiscardHandler)})
 	e := New(k, Options{
 		Metrics: w.points, Executor: w.executor,
-		MaxAlarms: 3, MaxWaiting: w.waiting, Wake: func() { w.woken++ }, WakeShort: func() { w.wokenShort++ },
+		MaxAlarms: cmp.Or(w.most, 3), MaxWaiting: w.waiting, Wake: func() { w.woken++ }, WakeShort: func() { w.wokenShort++ },
 	})
 	if err := k.Load(); err != nil {
 		w.Fatal(err)

@@ -34,7 +34,7 @@ func (e *Engine) evaluateAll(at time.Time, short bool) error {
 	var all []*alarm.Alarm
 	e.shard.View(func() {
 		for _, a := range e.alarms {
-			if a.Short() == short {
+			if a.Kind() == alarm.Metric && a.Short() == short {
 				all = append(all, a)
 			}
 		}
@@ -68,7 +68,6 @@ func (e *Engine) evaluate(a *alarm.Alarm, at time.Time) error {
 		c, next := e.begin(), *a
 		c.enter(&next, status)
 		c.apply()
-		e.alarms[idOf(a)] = &next
 		return nil
 	})
 	return err

@@ -19,6 +19,7 @@ type HistoryQuery struct {
 	metrics.Scope
 	Name       string         // of the alarm; empty: of all
 	Type       alarm.ItemType // empty: all
+	Of         alarm.Kind     // of which alarms; empty: of both
 	From, To   time.Time      // inclusive; zero: any
 	Descending bool           // the newest first
 	After      []byte         // the place to continue from; empty: the beginning
@@ -88,7 +89,7 @@ func (e *Engine) page(it store.Iterator, all []byte, q HistoryQuery) (items []al
 			e.kernel.Logger.Error("an item of the history of alarms is left out", "reason", err.Error())
 			continue
 		}
-		if q.Type == "" || item.Type == q.Type {
+		if (q.Type == "" || item.Type == q.Type) && (q.Of == "" || item.Kind() == q.Of) {
 			items = append(items, item)
 		}
 	}

@@ -6,22 +6,29 @@ import (
 	"godwit.dev/godwit/internal/alarm"
 )
 
-// record is the persisted form of an alarm. One on Metrics is, for versions that know none, an
-// alarm on a metric that there cannot be, whose missing data keep the state: they evaluate it
-// without an effect, and go on.
+// record is the persisted form of an alarm. One on Metrics, and a composite one, is for versions
+// that know none an alarm on a metric that there cannot be, whose missing data keep the state: they
+// evaluate it without an effect, and go on.
 type record struct {
 	*alarm.Alarm
 	Statistic string
+	Period    int
 	Missing   alarm.Missing `json:",omitempty"`
 	Treatment alarm.Missing `json:",omitempty"` // Missing of an alarm on Metrics
 }
 
-// absent is the statistic in the record of an alarm on Metrics.
-const absent = "SampleCount"
+// The statistic in the record of an alarm on Metrics and of a composite one, and the period of that.
+const (
+	absent       = "SampleCount"
+	absentPeriod = 60
+)
 
 func encodeAlarm(a *alarm.Alarm) []byte {
-	r := record{Alarm: a, Statistic: a.Statistic, Missing: a.Missing}
-	if len(a.Metrics) > 0 {
+	r := record{Alarm: a, Statistic: a.Statistic, Period: a.Period, Missing: a.Missing}
+	switch {
+	case a.Kind() == alarm.Composite:
+		r.Statistic, r.Period, r.Missing = absent, absentPeriod, alarm.TreatIgnore
+	case len(a.Metrics) > 0:
 		r.Statistic, r.Missing, r.Treatment = absent, alarm.TreatIgnore, a.Missing
 	}
 	return encode(r)
@@ -33,6 +40,10 @@ func decodeAlarm(value []byte) (*alarm.Alarm, error) {
 		return nil, err
 	}
 	a := r.Alarm
+	if a.Kind() == alarm.Composite {
+		return a, nil
+	}
+	a.Period = r.Period
 	if len(a.Metrics) == 0 {
 		a.Statistic, a.Missing = r.Statistic, r.Missing
 	} else {

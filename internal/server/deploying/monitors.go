@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/api/cloudwatch"
 	"godwit.dev/godwit/internal/api/logs"
 	"godwit.dev/godwit/internal/arn"
@@ -21,14 +22,26 @@ func alarmARN(w *step.Work) string {
 	return arn.ARN{Service: "cloudwatch", Region: w.Region, Account: w.Account, Resource: "alarm:" + w.Target.Physical}.String()
 }
 
+// isComposite reports whether the alarm of a step is one on other alarms.
+func isComposite(w *step.Work) bool { return w.Target.Type == "AWS::CloudWatch::CompositeAlarm" }
+
 func createAlarm(ctx context.Context, w *step.Work) (step.Made, error) {
 	t, _ := resource.Find(w.Target.Type)
 	if name := w.Target.Physical; t.Named(w.Target.Properties) != "" {
-		found, err := step.Ask[cloudwatch.DescribeAlarmsOutput](ctx, w, "monitoring", "DescribeAlarms", w.Region, &cloudwatch.DescribeAlarmsInput{AlarmNames: []string{name}})
+		found, err := step.Ask[cloudwatch.DescribeAlarmsOutput](ctx, w, "monitoring", "DescribeAlarms", w.Region, &cloudwatch.DescribeAlarmsInput{
+			AlarmNames: []string{name}, AlarmTypes: []string{"CompositeAlarm", "MetricAlarm"},
+		})
 		if err != nil {
 			return step.Made{}, err
 		}
-		if len(found.MetricAlarms) > 0 && !w.OwnSince(found.MetricAlarms[0].AlarmConfigurationUpdatedTimestamp) {
+		var configured *api.Time // that of the name, of either kind
+		for i := range found.MetricAlarms {
+			configured = found.MetricAlarms[i].AlarmConfigurationUpdatedTimestamp
+		}
+		for i := range found.CompositeAlarms {
+			configured = found.CompositeAlarms[i].AlarmConfigurationUpdatedTimestamp
+		}
+		if configured != nil && !w.OwnSince(*configured) {
 			return step.Made{}, w.Taken(name)
 		}
 	}
@@ -45,18 +58,30 @@ func putAlarm(ctx context.Context, w *step.Work) (step.Made, error) {
 	if queries, ok := properties["Metrics"].([]any); ok {
 		properties["Metrics"] = typedQueries(queries)
 	}
-	in := &cloudwatch.PutMetricAlarmInput{} // whose members are called as the properties
+	var err error
+	if isComposite(w) {
+		err = put[cloudwatch.PutCompositeAlarmInput, cloudwatch.PutCompositeAlarmOutput](ctx, w, "PutCompositeAlarm", properties)
+	} else {
+		err = put[cloudwatch.PutMetricAlarmInput, cloudwatch.PutMetricAlarmOutput](ctx, w, "PutMetricAlarm", properties)
+	}
+	if err != nil {
+		return step.Made{}, err
+	}
+	return step.Made{Physical: w.Target.Physical, Attributes: map[string]any{"Arn": alarmARN(w)}}, nil
+}
+
+// put calls an operation whose members are called as the properties.
+func put[I, O any](ctx context.Context, w *step.Work, operation string, properties map[string]any) error {
+	in := new(I)
 	document, err := json.Marshal(properties)
 	if err == nil {
 		err = json.Unmarshal(document, in)
 	}
 	if err != nil {
-		return step.Made{}, &step.Error{Text: "Model validation failed: " + err.Error(), Code: "InvalidRequest"}
+		return &step.Error{Text: "Model validation failed: " + err.Error(), Code: "InvalidRequest"}
 	}
-	if _, err := step.Ask[cloudwatch.PutMetricAlarmOutput](ctx, w, "monitoring", "PutMetricAlarm", w.Region, in); err != nil {
-		return step.Made{}, err
-	}
-	return step.Made{Physical: w.Target.Physical, Attributes: map[string]any{"Arn": alarmARN(w)}}, nil
+	_, err = step.Ask[O](ctx, w, "monitoring", operation, w.Region, in)
+	return err
 }
 
 // typedQueries are an alarm's Metrics with numbers and truth values where the template has their

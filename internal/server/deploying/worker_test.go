@@ -65,7 +65,7 @@ func TestTakenAgain(t *testing.T) {
 		}},
 		"AWS::CloudWatch::Alarm": {map[string]any{"AlarmName": "jobs"}, func(at int64) map[string]any {
 			return map[string]any{
-				"DescribeAlarms": &cloudwatch.DescribeAlarmsOutput{MetricAlarms: []cloudwatch.MetricAlarm{{AlarmConfigurationUpdatedTimestamp: api.Time(at)}}},
+				"DescribeAlarms": &cloudwatch.DescribeAlarmsOutput{MetricAlarms: []cloudwatch.MetricAlarm{{AlarmConfigurationUpdatedTimestamp: new(api.Time(at))}}},
 				"PutMetricAlarm": &cloudwatch.PutMetricAlarmOutput{},
 			}
 		}},

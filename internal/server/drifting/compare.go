@@ -48,6 +48,7 @@ var readers = map[string]func(ctx context.Context, r *reading) error{
 	"AWS::SNS::TopicInlinePolicy":     topicPolicy,
 	"AWS::SNS::Subscription":          subscription,
 	"AWS::CloudWatch::Alarm":          alarm,
+	"AWS::CloudWatch::CompositeAlarm": compositeAlarm,
 	"AWS::Logs::LogGroup":             logGroup,
 	"AWS::Logs::LogStream":            logStream,
 	"AWS::IAM::Role":                  role,

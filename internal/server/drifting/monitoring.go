@@ -24,6 +24,27 @@ func alarm(ctx context.Context, r *reading) error {
 		"EvaluationPeriods", "ExtendedStatistic", "InsufficientDataActions", "MetricName", "Metrics", "Namespace", "OKActions", "Period", "Statistic",
 		"Threshold", "ThresholdMetricId", "TreatMissingData", "Unit")
 	r.returning()
+	return alarmTags(ctx, r)
+}
+
+func compositeAlarm(ctx context.Context, r *reading) error {
+	out, err := ask[cloudwatch.DescribeAlarmsOutput](ctx, r, "monitoring", "DescribeAlarms", r.Region, &cloudwatch.DescribeAlarmsInput{
+		AlarmNames: []string{r.Physical}, AlarmTypes: []string{"CompositeAlarm"},
+	})
+	if err != nil {
+		return err
+	}
+	if len(out.CompositeAlarms) == 0 {
+		return errGone
+	}
+	r.members(&out.CompositeAlarms[0],
+		"ActionsEnabled", "ActionsSuppressor", "ActionsSuppressorExtensionPeriod", "ActionsSuppressorWaitPeriod", "AlarmActions", "AlarmDescription",
+		"AlarmRule", "InsufficientDataActions", "OKActions")
+	return alarmTags(ctx, r)
+}
+
+// alarmTags reads the tags of an alarm of either kind.
+func alarmTags(ctx context.Context, r *reading) error {
 	if r.Properties["Tags"] == nil {
 		return nil
 	}

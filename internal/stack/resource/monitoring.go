@@ -13,6 +13,15 @@ var monitoringTypes = []Type{
 		},
 	},
 	{
+		Name: "AWS::CloudWatch::CompositeAlarm", NameProperty: "AlarmName", MaxName: 255, Tags: "Tags", Attributes: []string{"Arn"},
+		Properties: map[string]Property{
+			"ActionsEnabled": prop(Boolean), "ActionsSuppressor": prop(String), "ActionsSuppressorExtensionPeriod": prop(Integer),
+			"ActionsSuppressorWaitPeriod": prop(Integer), "AlarmActions": prop(Strings), "AlarmDescription": prop(String),
+			"AlarmName": prop(String, replaces), "AlarmRule": prop(String, required), "InsufficientDataActions": prop(Strings),
+			"OKActions": prop(Strings), "Tags": prop(List),
+		},
+	},
+	{
 		Name: "AWS::Logs::LogGroup", NameProperty: "LogGroupName", MaxName: 512, Tags: "Tags", Attributes: []string{"Arn"},
 		Properties: map[string]Property{
 			"DeletionProtectionEnabled": prop(Boolean), "LogGroupClass": prop(String, replaces), "LogGroupName": prop(String, replaces),

@@ -27,6 +27,8 @@ type Alarm struct {
 	Statistic      string      `json:"statistic"`
 	Expression     string      `json:"expression" doc:"What the alarm is on in place of a metric, which is empty then: metric math on queries."`
 	Queries        []Query     `json:"queries" doc:"What an alarm on Metrics is on, and none of another."`
+	Rule           string      `json:"rule" doc:"What a composite alarm is on: the states of other alarms. Empty of one on metrics."`
+	Suppressed     string      `json:"suppressed" enum:",Alarm,WaitPeriod,ExtensionPeriod" doc:"What keeps a composite alarm from executing actions; empty: nothing."`
 	PeriodSeconds  int         `json:"periodSeconds"`
 	Periods        int         `json:"periods" doc:"How many are looked at."`
 	Datapoints     int         `json:"datapoints" doc:"How many of them have to be beyond the threshold."`
@@ -126,12 +128,15 @@ func shownAlarm(a *alarm.Alarm) Alarm {
 		ARN: a.ARN(), Name: a.Name, State: string(a.State), Reason: a.Reason, Since: a.Transitioned.UTC(),
 		Namespace: a.Namespace, Metric: a.MetricName, Dimensions: shownDimensions(a.Dimensions), Statistic: a.Statistic, Queries: make([]Query, len(a.Metrics)),
 		PeriodSeconds: a.Period, Periods: a.EvaluationPeriods, Datapoints: a.DatapointsToAlarm,
-		Comparison: string(a.Comparison), Threshold: a.Threshold, Missing: string(a.Missing), ActionsEnabled: !a.Disabled,
+		Rule: a.Rule, Comparison: string(a.Comparison), Threshold: a.Threshold, Missing: string(a.Missing), ActionsEnabled: !a.Disabled,
 	}
 	if shown.Datapoints == 0 {
 		shown.Datapoints = a.EvaluationPeriods
 	}
-	if shown.Missing == "" {
+	if a.Suppressed != nil {
+		shown.Suppressed = string(a.Suppressed.By)
+	}
+	if shown.Missing == "" && a.Kind() == alarm.Metric {
 		shown.Missing = string(alarm.TreatMissing)
 	}
 	if a.Description != nil {

@@ -141,8 +141,11 @@ func (m *Monitors) GetMetrics(ctx context.Context, _ *rest.Call, in *GetMetrics)
 	return out, nil
 }
 
-// ofAlarm adds the metric of an alarm, or what it makes of its Metrics.
+// ofAlarm adds the metric of an alarm, or what it makes of its Metrics; a composite alarm has none.
 func (m *Monitors) ofAlarm(out *Metrics, a *alarm.Alarm) error {
+	if a.Kind() == alarm.Composite {
+		return nil
+	}
 	of := a.Stat()
 	if len(a.Metrics) > 0 {
 		q := &a.Metrics[a.Watched()]

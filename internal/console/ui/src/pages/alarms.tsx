@@ -24,6 +24,8 @@ interface Alarm {
   comparison: string;
   threshold: number;
   missing: string;
+  rule: string;
+  suppressed: string;
   actionsEnabled: boolean;
 }
 
@@ -56,10 +58,10 @@ export function AlarmsPage() {
               { name: "name", cell: (a) => <Arn arn={a.arn} short /> },
               { name: "state", cell: (a) => <State of={a.state} /> },
               { name: "since", cell: (a) => <Time at={a.since} /> },
-              { name: "metric", cell: (a) => <Safe text={a.metric ? `${a.namespace} ${a.metric}` : a.expression || "–"} max={200} /> },
-              { name: "threshold", number: true, cell: (a) => `${signs[a.comparison] ?? ""} ${a.threshold}` },
+              { name: "metric", cell: (a) => <Safe text={a.metric ? `${a.namespace} ${a.metric}` : a.expression || a.rule || "–"} max={200} /> },
+              { name: "threshold", number: true, cell: (a) => (a.rule ? "" : `${signs[a.comparison] ?? ""} ${a.threshold}`) },
               { name: "why", cell: (a) => <Safe text={a.reason} max={300} /> },
-              { name: "actions", cell: (a) => (a.actionsEnabled ? "on" : "off") },
+              { name: "actions", cell: (a) => (!a.actionsEnabled ? "off" : a.suppressed ? "suppressed" : "on") },
             ]} />
             <Pager next={data.next} />
           </>
@@ -91,11 +93,12 @@ export function AlarmPage() {
                 ["description", a.description ? <Safe text={a.description} max={2000} /> : null],
                 ["metric", a.metric ? <Safe text={`${a.namespace} ${a.metric}`} /> : null],
                 ["expression", a.expression ? <Safe text={a.expression} max={2048} /> : null],
+                ["rule", a.rule ? <Safe text={a.rule} max={10240} /> : null],
                 ["of", a.dimensions?.length ? <Safe text={a.dimensions.map((d) => d.name + "=" + d.value).join(", ")} /> : null],
-                ["condition", <Safe text={`${a.expression ? "its value" : a.statistic} ${signs[a.comparison] ?? a.comparison} ${a.threshold} in ${a.datapoints} of ${a.periods} periods of ${span(a.periodSeconds)}`} />],
+                ["condition", a.rule ? null : <Safe text={`${a.expression ? "its value" : a.statistic} ${signs[a.comparison] ?? a.comparison} ${a.threshold} in ${a.datapoints} of ${a.periods} periods of ${span(a.periodSeconds)}`} />],
                 ["without data", a.missing || null],
                 ["changed", <Time at={a.configuredAt} />],
-                ["actions", a.actionsEnabled ? "on" : "off: nobody is told"],
+                ["actions", !a.actionsEnabled ? "off: nobody is told" : a.suppressed ? `suppressed by ${a.suppressed}: nobody is told` : "on"],
                 ["when ALARM", a.alarmActions?.length ? <List arns={a.alarmActions} /> : null],
                 ["when OK", a.okActions?.length ? <List arns={a.okActions} /> : null],
                 ["without data", a.insufficientDataActions?.length ? <List arns={a.insufficientDataActions} /> : null],
@@ -113,7 +116,7 @@ export function AlarmPage() {
           </>
         )}
       </Shown>
-      {a ? <Plots arn={arn} hours="3" threshold={a.threshold} /> : null}
+      {a && !a.rule ? <Plots arn={arn} hours="3" threshold={a.threshold} /> : null}
       {a ? (
         <Section title="What became of it">
           {a.history?.length ? (

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"reflect"
@@ -30,6 +31,7 @@ func (x *exchange) detect() {
 	region := scope.Region
 	if !signed {
 		_, region = api.HostParts(r.Host)
+		region = cmp.Or(queuePathRegion(r.URL.Path), region)
 	}
 	// Resources that the request creates keep these strings: clone them, so that they do
 	// not keep the request's head in memory.
@@ -193,6 +195,19 @@ func isQueuePath(path string) bool {
 		parts = parts[2:]
 	}
 	return len(parts) == 3 && arn.IsAccount(parts[1]) && parts[2] != ""
+}
+
+// queuePathRegion is the region of a path of the form /queue/<region>/<account>/<name>; empty:
+// there is none.
+func queuePathRegion(path string) string {
+	rest, ok := strings.CutPrefix(path, "/queue/")
+	if !ok || !isQueuePath(path) {
+		return ""
+	}
+	if region, _, _ := strings.Cut(rest, "/"); sigv4.IsRegion(region) {
+		return region
+	}
+	return ""
 }
 
 // setPath sets the member that the path stands for, unless the request has it.

@@ -268,6 +268,19 @@ func TestOddRequestsAtQueueURLs(t *testing.T) {
 	}
 }
 
+// A request without a signature has no region but that of the URL it is sent to.
+func TestRegionOfUnsignedRequests(t *testing.T) {
+	endpoint := startOpen(t)
+	here, there := createQueue(t, client(endpoint), "q"), createQueue(t, clientOf(endpoint, "eu-west-1", "test"), "q")
+	for _, q := range []string{here, there} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, q+"?Action=GetQueueUrl&QueueName=q", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantXML(t, do(t, req), "GetQueueUrl", xmlOf("QueueUrl", q))
+	}
+}
+
 func TestFaultsOfSends(t *testing.T) {
 	endpoint := start(t)
 	c := client(endpoint)

@@ -34,8 +34,11 @@ type Service struct {
 	badMethod   fault.Kind // refuses an HTTP method that the protocol does not have
 	missingKind fault.Kind // refuses a request without all required members, with the text
 	missingText func(members []string) string
-	errors      map[fault.Kind]errorShape
-	describe    func(err error) (code, text string, sender bool) // for api.Call
+	// missingARN refuses a request without the ARN that callers are authorised by, before
+	// its other members are looked at; nil: it is refused as any other.
+	missingARN func(operation, member string) error
+	errors     map[fault.Kind]errorShape
+	describe   func(err error) (code, text string, sender bool) // for api.Call
 
 	operations map[string]*operation
 	observer   Observer // of requests whose operation is not known
@@ -81,8 +84,20 @@ func SNS(operations ...api.Operation) *Service {
 		badMethod:   fault.InvalidAction,
 		missingKind: fault.MissingParameter,
 		missingText: mustNotBeNull,
+		missingARN:  snsMissingARN,
 		errors:      snsErrors,
 	}, operations)
+}
+
+// snsMissingARN is what SNS says of an absent ARN. ConfirmSubscription goes by its token.
+func snsMissingARN(operation, member string) error {
+	switch member {
+	case "TopicArn", "SubscriptionArn", "PlatformApplicationArn", "EndpointArn":
+		if operation != "ConfirmSubscription" {
+			return fault.Newf(fault.InvalidParameter, "Invalid parameter: %s Reason: no value for required parameter", member)
+		}
+	}
+	return nil
 }
 
 // CloudWatch is Amazon CloudWatch, which answers CBOR, JSON and Query.
@@ -251,6 +266,13 @@ func (s *Service) check(op *operation, in any) error {
 		}
 	}
 	if names := op.input.Missing(reflect.ValueOf(in).Elem()); len(names) > 0 {
+		if s.missingARN != nil {
+			for _, name := range names {
+				if err := s.missingARN(op.Name, name); err != nil {
+					return err
+				}
+			}
+		}
 		return fault.New(s.missingKind, s.missingText(names))
 	}
 	return nil

@@ -16,7 +16,7 @@ func TestSeveralMissing(t *testing.T) {
 		}
 		return "validation errors detected: " + strings.Join(all, "; ")
 	}
-	if r := callTopics(t, endpoint, "Subscribe"); r.Status != 400 || !strings.Contains(r.Body, "<Code>ValidationError</Code><Message>2 "+said("topicArn", "protocol")+"</Message>") {
+	if r := callTopics(t, endpoint, "CreatePlatformApplication"); r.Status != 400 || !strings.Contains(r.Body, "<Code>ValidationError</Code><Message>3 "+said("name", "platform", "attributes")+"</Message>") {
 		t.Errorf("SNS: %d %s", r.Status, r.Body)
 	}
 	state := "2 " + said("stateValue", "stateReason")

@@ -119,7 +119,14 @@ func TestTopicQueryRefusals(t *testing.T) {
 		{"Publish", []string{"TopicArn", orders, "Message", "m", "MessageAttributes.entry.1.Name", "a", "MessageAttributes.entry.1.Value.StringValue", "b"}, 400, "ValidationError", "1 validation error detected: Value null at 'messageAttributes.a.member.dataType' failed to satisfy constraint: Member must not be null"},
 		{"CreateTopic", []string{"Name", ""}, 400, "InvalidParameter", "Invalid parameter: Topic Name"},
 		{"SetTopicAttributes", []string{"TopicArn", orders, "AttributeName", "FifoTopic", "AttributeValue", "false"}, 400, "InvalidParameter", "Invalid parameter: AttributeName"},
+		// The ARN that callers are authorised by is missed before anything else is.
 		{"Unsubscribe", nil, 400, "InvalidParameter", "Invalid parameter: SubscriptionArn Reason: no value for required parameter"},
+		{"DeleteTopic", nil, 400, "InvalidParameter", "Invalid parameter: TopicArn Reason: no value for required parameter"},
+		{"Subscribe", nil, 400, "InvalidParameter", "Invalid parameter: TopicArn Reason: no value for required parameter"},
+		{"SetSubscriptionAttributes", []string{"SubscriptionArn", ""}, 400, "InvalidParameter", "Invalid parameter: SubscriptionArn Reason: no value for required parameter"},
+		{"DeletePlatformApplication", nil, 400, "InvalidParameter", "Invalid parameter: PlatformApplicationArn Reason: no value for required parameter"},
+		{"SetEndpointAttributes", nil, 400, "InvalidParameter", "Invalid parameter: EndpointArn Reason: no value for required parameter"},
+		{"ConfirmSubscription", []string{"Token", "abc123"}, 400, "ValidationError", "1 validation error detected: Value null at 'topicArn' failed to satisfy constraint: Member must not be null"},
 		{"GetSubscriptionAttributes", []string{"SubscriptionArn", queueARN("q") + ":8d8d6d4a-3c8f-4b1c-9d3d-0d4d3c0d1c5e"}, 404, "NotFound", "Subscription does not exist"},
 		{"Publish", []string{"TargetArn", "arn:aws:sns:us-east-1:000000000000:endpoint/APNS/abcdef/8d8d6d4a-3c8f-4b1c-9d3d-0d4d3c0d1c5e", "Message", "m"}, 400, "InvalidParameter", "Invalid parameter: TargetArn Reason: No endpoint found for the target arn specified"},
 		{"PublishBatch", []string{

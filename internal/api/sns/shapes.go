@@ -116,7 +116,7 @@ type ConfirmSubscriptionOutput struct {
 
 // UnsubscribeInput is the request of Unsubscribe.
 type UnsubscribeInput struct {
-	SubscriptionArn string // not marked required: AWS's message for its absence is another
+	SubscriptionArn string `wire:"required"`
 }
 
 // UnsubscribeOutput is the empty answer of Unsubscribe.

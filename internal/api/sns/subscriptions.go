@@ -133,9 +133,6 @@ func (s *Service) confirmSubscription(ctx context.Context, call *api.Call, in *C
 // unsubscribe answers Unsubscribe, which an UnsubscribeURL also calls: then the endpoint is
 // notified, and can undo it. It succeeds for an unknown subscription.
 func (s *Service) unsubscribe(ctx context.Context, call *api.Call, in *UnsubscribeInput) (*UnsubscribeOutput, error) {
-	if in.SubscriptionArn == "" {
-		return nil, invalid("SubscriptionArn Reason: no value for required parameter")
-	}
 	sub, err := s.ownSubscription(ctx, call, in.SubscriptionArn)
 	if err != nil {
 		return nil, err

@@ -6,7 +6,7 @@ package platforms
 type CreatePlatformApplicationInput struct {
 	Name       *string           `wire:"required"`
 	Platform   string            `wire:"required"`
-	Attributes map[string]string // not marked required: AWS's message for its absence is another
+	Attributes map[string]string `wire:"required"`
 }
 
 // CreatePlatformApplicationOutput is the answer of CreatePlatformApplication.

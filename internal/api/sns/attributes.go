@@ -38,8 +38,8 @@ func messageAttributes(given map[string]MessageAttributeValue) ([]message.Attrib
 	return attrs, nil
 }
 
-// checkTypes refuses attributes without a type, as AWS does before all other checks. at is
-// the position of the attributes in the request.
+// checkTypes refuses attributes without a type, as AWS does before it looks at anything but
+// the target. at is the position of the attributes in the request.
 func checkTypes(at string, given map[string]MessageAttributeValue) error {
 	first, untyped := "", false
 	for name, value := range given {
@@ -50,8 +50,12 @@ func checkTypes(at string, given map[string]MessageAttributeValue) error {
 	if !untyped {
 		return nil
 	}
-	return fault.Newf(fault.MissingParameter, "1 validation error detected: Value null at '%smessageAttributes.%s.member.dataType' "+
-		"failed to satisfy constraint: Member must not be null", at, first)
+	return absent(at + "messageAttributes." + first + ".member.dataType")
+}
+
+// absent refuses a request without a member, as AWS's model does. at is its position.
+func absent(at string) error {
+	return fault.Newf(fault.MissingParameter, "1 validation error detected: Value null at '%s' failed to satisfy constraint: Member must not be null", at)
 }
 
 func badValue(format string, args ...any) error {

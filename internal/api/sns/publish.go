@@ -34,15 +34,18 @@ const (
 
 // publish answers Publish.
 func (s *Service) publish(ctx context.Context, call *api.Call, in *PublishInput) (*PublishOutput, error) {
-	if err := checkTypes("", in.MessageAttributes); err != nil {
-		return nil, err
-	}
-	if in.PhoneNumber != nil && in.TopicArn == nil && in.TargetArn == nil {
-		return s.publishText(ctx, call, in)
-	}
 	member, value, err := targetOf(in)
 	if err != nil {
 		return nil, err
+	}
+	if in.Message == nil {
+		return nil, absent("message")
+	}
+	if err := checkTypes("", in.MessageAttributes); err != nil {
+		return nil, err
+	}
+	if in.PhoneNumber != nil {
+		return s.publishText(ctx, call, in)
 	}
 	if platforms.IsEndpoint(value) {
 		return s.publishToEndpoint(ctx, call, member, value, in)

@@ -180,7 +180,7 @@ type PublishInput struct {
 	TopicArn               *string
 	TargetArn              *string
 	PhoneNumber            *string
-	Message                *string // not marked required: AWS's message for its absence is another
+	Message                *string // not marked required: AWS misses a target first
 	Subject                *string
 	MessageStructure       *string
 	MessageAttributes      map[string]MessageAttributeValue `wire:"key=Name,value=Value"`

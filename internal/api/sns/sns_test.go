@@ -150,7 +150,8 @@ func TestPublishRefuses(t *testing.T) {
 		{"other account", with(func(in *PublishInput) { in.TopicArn = new("arn:aws:sns:us-east-1:111122223333:orders") }), fault.AccessDenied, "User: arn:aws:iam::000000000000:root is not authorized to perform: SNS:Publish on resource: arn:aws:sns:us-east-1:111122223333:orders because no resource-based policy allows the SNS:Publish action"},
 		{"fifo", with(func(in *PublishInput) { in.TopicArn = new(ordersARN + ".fifo") }), fault.InvalidParameter, "Invalid parameter: The MessageGroupId parameter is required for FIFO topics"},
 
-		{"no message", with(func(in *PublishInput) { in.Message = nil }), fault.InvalidParameter, "Invalid parameter: Empty message"},
+		{"no message", with(func(in *PublishInput) { in.Message = nil }), fault.MissingParameter, "1 validation error detected: Value null at 'message' failed to satisfy constraint: Member must not be null"},
+		{"no target, no message", &PublishInput{}, fault.InvalidParameter, "Invalid parameter: TopicArn or TargetArn Reason: no value for required parameter"},
 		{"empty message", published(""), fault.InvalidParameter, "Invalid parameter: Empty message"},
 		{"long message", published(long + "x"), fault.InvalidParameter, "Invalid parameter: Message too long"},
 		{"long with attributes", with(func(in *PublishInput) {

@@ -134,6 +134,11 @@ func TestTopicQueryRefusals(t *testing.T) {
 			"TopicArn", orders, "PublishBatchRequestEntries.member.1.Id", "a", "PublishBatchRequestEntries.member.1.Message", "m",
 			"PublishBatchRequestEntries.member.1.MessageAttributes.entry.1.Name", "attr1", "PublishBatchRequestEntries.member.1.MessageAttributes.entry.1.Value.StringValue", "b",
 		}, 400, "ValidationError", "1 validation error detected: Value null at 'publishBatchRequestEntries.1.member.messageAttributes.attr1.member.dataType' failed to satisfy constraint: Member must not be null"},
+		{"PublishBatch", []string{
+			"TopicArn", orders, "PublishBatchRequestEntries.member.1.MessageAttributes.entry.1.Name", "a",
+			"PublishBatchRequestEntries.member.2.MessageAttributes.entry.1.Name", "b",
+		}, 400, "ValidationError", "2 validation errors detected: Value null at 'publishBatchRequestEntries.1.member.messageAttributes.a.member.dataType' failed to satisfy constraint: Member must not be null; " +
+			"Value null at 'publishBatchRequestEntries.2.member.messageAttributes.b.member.dataType' failed to satisfy constraint: Member must not be null"},
 		{"PublishTwice", []string{"TopicArn", orders}, 400, "InvalidAction", "Godwit has no action PublishTwice of SNS."},
 	} {
 		r := callTopics(t, endpoint, tc.operation, tc.parameters...)

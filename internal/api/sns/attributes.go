@@ -38,24 +38,33 @@ func messageAttributes(given map[string]MessageAttributeValue) ([]message.Attrib
 	return attrs, nil
 }
 
-// checkTypes refuses attributes without a type, as AWS does before it looks at anything but
-// the target. at is the position of the attributes in the request.
-func checkTypes(at string, given map[string]MessageAttributeValue) error {
-	first, untyped := "", false
+// untyped are the positions of attributes without a type, sorted by name. at is the position
+// of the message in the request.
+func untyped(at string, given map[string]MessageAttributeValue) (positions []string) {
 	for name, value := range given {
-		if value.DataType == nil && (!untyped || name < first) {
-			first, untyped = name, true
+		if value.DataType == nil {
+			positions = append(positions, at+"messageAttributes."+name+".member.dataType")
 		}
 	}
-	if !untyped {
-		return nil
-	}
-	return absent(at + "messageAttributes." + first + ".member.dataType")
+	slices.Sort(positions)
+	return positions
 }
 
-// absent refuses a request without a member, as AWS's model does. at is its position.
-func absent(at string) error {
-	return fault.Newf(fault.MissingParameter, "1 validation error detected: Value null at '%s' failed to satisfy constraint: Member must not be null", at)
+// mustNotBeNull refuses a request that lacks the members at some positions, as AWS's model
+// does before anything but the target is looked at.
+func mustNotBeNull(positions []string) error {
+	if len(positions) == 0 {
+		return nil
+	}
+	detected := "1 validation error detected: "
+	if n := len(positions); n > 1 {
+		detected = strconv.Itoa(n) + " validation errors detected: "
+	}
+	faults := make([]string, len(positions))
+	for i, at := range positions {
+		faults[i] = "Value null at '" + at + "' failed to satisfy constraint: Member must not be null"
+	}
+	return fault.New(fault.MissingParameter, detected+strings.Join(faults, "; "))
 }
 
 func badValue(format string, args ...any) error {

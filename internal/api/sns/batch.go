@@ -25,10 +25,14 @@ func (w wholeCall) Unwrap() error { return w.error }
 
 // publishBatch answers PublishBatch. The accepted entries are published in order.
 func (s *Service) publishBatch(ctx context.Context, call *api.Call, in *PublishBatchInput) (*PublishBatchOutput, error) {
+	var missing []string
 	for i := range in.PublishBatchRequestEntries {
-		if err := checkTypes(fmt.Sprintf("publishBatchRequestEntries.%d.member.", i+1), in.PublishBatchRequestEntries[i].MessageAttributes); err != nil {
-			return nil, err
+		if given := in.PublishBatchRequestEntries[i].MessageAttributes; len(given) > 0 {
+			missing = append(missing, untyped(fmt.Sprintf("publishBatchRequestEntries.%d.member.", i+1), given)...)
 		}
+	}
+	if err := mustNotBeNull(missing); err != nil {
+		return nil, err
 	}
 	t, err := s.publishTopic(ctx, call, "TopicArn", in.TopicArn)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -38,10 +39,11 @@ func (s *Service) publish(ctx context.Context, call *api.Call, in *PublishInput)
 	if err != nil {
 		return nil, err
 	}
+	missing := untyped("", in.MessageAttributes)
 	if in.Message == nil {
-		return nil, absent("message")
+		missing = slices.Insert(missing, 0, "message")
 	}
-	if err := checkTypes("", in.MessageAttributes); err != nil {
+	if err := mustNotBeNull(missing); err != nil {
 		return nil, err
 	}
 	if in.PhoneNumber != nil {

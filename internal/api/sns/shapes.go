@@ -190,7 +190,7 @@ type PublishInput struct {
 
 // MessageAttributeValue is an attribute of a published message.
 type MessageAttributeValue struct {
-	DataType    *string // see checkTypes
+	DataType    *string // see untyped
 	StringValue *string
 	BinaryValue []byte
 }

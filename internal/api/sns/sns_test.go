@@ -177,6 +177,11 @@ func TestPublishRefuses(t *testing.T) {
 		{"structure's default no string", structuredMessage(`{"default":1}`), fault.InvalidParameter, "Invalid parameter: Message Structure - No default entry in JSON message body"},
 
 		{"attribute without type", attribute("a", MessageAttributeValue{StringValue: new("b")}), fault.MissingParameter, "1 validation error detected: Value null at 'messageAttributes.a.member.dataType' failed to satisfy constraint: Member must not be null"},
+		{"message and types missing", &PublishInput{
+			TopicArn: new(ordersARN), MessageAttributes: map[string]MessageAttributeValue{"b": {}, "a": {}, "c": text("d")},
+		}, fault.MissingParameter, "3 validation errors detected: Value null at 'message' failed to satisfy constraint: Member must not be null; " +
+			"Value null at 'messageAttributes.a.member.dataType' failed to satisfy constraint: Member must not be null; " +
+			"Value null at 'messageAttributes.b.member.dataType' failed to satisfy constraint: Member must not be null"},
 		{"unknown type", attribute("a", MessageAttributeValue{DataType: new("Bool"), StringValue: new("b")}), fault.ParameterValueInvalid, "The message attribute 'a' has an invalid message attribute type, the set of supported type prefixes is Binary, Number, and String."},
 		{"type prefix", attribute("a", MessageAttributeValue{DataType: new("Strings"), StringValue: new("b")}), fault.ParameterValueInvalid, "The message attribute 'a' has an invalid message attribute type, the set of supported type prefixes is Binary, Number, and String."},
 		{"no label", attribute("a", MessageAttributeValue{DataType: new("String."), StringValue: new("b")}), fault.ParameterValueInvalid, "The message attribute 'a' has an invalid message attribute type, the set of supported type prefixes is Binary, Number, and String."},

@@ -191,6 +191,9 @@ func mustHave(attributes map[string]string) error {
 }
 
 func (s *service) create(ctx context.Context, call *api.Call, in *CreatePlatformApplicationInput) (*CreatePlatformApplicationOutput, error) {
+	if err := mustHave(in.Attributes); err != nil {
+		return nil, err
+	}
 	if err := platform.CheckName(in.Platform, api.Deref(in.Name)); err != nil {
 		return nil, err
 	}

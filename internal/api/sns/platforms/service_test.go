@@ -149,6 +149,7 @@ func TestRefused(t *testing.T) {
 	}
 	a.Check("SetEndpointAttributes", `{"EndpointArn":"`+device+`"}`, fault.MissingParameter, "Value null at 'attributes'")
 	a.Check("SetPlatformApplicationAttributes", `{"PlatformApplicationArn":"`+app+`"}`, fault.MissingParameter, "Value null at 'attributes'")
+	a.Check("CreatePlatformApplication", `{"Name":"mine","Platform":"GCM","Attributes":{}}`, fault.MissingParameter, "Value null at 'attributes'")
 	a.Check("CreatePlatformApplication", `{"Name":"no name","Platform":"GCM","Attributes":{"a":"b"}}`, fault.InvalidParameter, "")
 	a.Check("CreatePlatformApplication", `{"Name":"mine","Platform":"none","Attributes":{"a":"b"}}`, fault.InvalidParameter, "")
 	if len(e.did) > 0 {

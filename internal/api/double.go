@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"math"
 	"reflect"
+	"strconv"
+	"strings"
 )
 
 // Double is a number in an operation's input that may be NaN or infinite, for which JSON has
@@ -25,4 +27,18 @@ func (d *Double) UnmarshalJSON(text []byte) error {
 		return json.Unmarshal(text, (*float64)(d))
 	}
 	return nil
+}
+
+// ParseDouble parses a decimal number, "NaN", "Infinity" or "-Infinity". It fails for anything
+// else, Go's own forms of numbers (hexadecimal, underscores, inf) included, and for a number
+// that is out of range.
+func ParseDouble(text string) (float64, error) {
+	switch text {
+	case "NaN", "Infinity", "-Infinity":
+	default:
+		if strings.Trim(text, "0123456789+-.eE") != "" {
+			return 0, &strconv.NumError{Func: "ParseDouble", Num: text, Err: strconv.ErrSyntax}
+		}
+	}
+	return strconv.ParseFloat(text, 64)
 }

@@ -43,7 +43,7 @@ func ParseTime(s string) (Time, error) {
 			return TimeOf(t), nil
 		}
 	}
-	seconds, err := strconv.ParseFloat(s, 64)
+	seconds, err := ParseDouble(s)
 	if err != nil {
 		return 0, ErrTime
 	}

@@ -105,7 +105,7 @@ func TestEndsOfSketches(t *testing.T) {
 func TestUnknownStatistics(t *testing.T) {
 	for _, text := range []string{
 		"", "average", "p", "p101", "p-1", "pr90", "PR(1%:2%)", "tm", "tm101", "TM", "TM()", "TM(:)", "TM(1:2", "TM(5:5)", "TM(9:1)",
-		"TM(1%:2)", "TM(a:b)", "XX(1:2)", "IQM50", "tm9e1", "TM(NaN:1)", "TM(:Inf)", "p1.5.5", "q50", "TM(:101%)",
+		"TM(1%:2)", "TM(a:b)", "XX(1:2)", "IQM50", "tm9e1", "TM(NaN:1)", "TM(:Inf)", "TM(1_0:20)", "TM(0x1p1:20)", "p1.5.5", "q50", "TM(:101%)",
 	} {
 		if s, ok := ParseStatistic(text); ok {
 			t.Errorf("%q is taken for %+v", text, s)

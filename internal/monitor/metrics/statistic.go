@@ -95,7 +95,7 @@ func (s *Statistic) parseRange(text string) bool {
 			*to, ok = share(number)
 		} else {
 			n, err := strconv.ParseFloat(number, 64)
-			*to, ok = n, err == nil && !math.IsNaN(n) && !math.IsInf(n, 0)
+			*to, ok = n, err == nil && strings.Trim(number, "0123456789+-.eE") == "" // no form of Go's own
 		}
 		if !ok {
 			return false

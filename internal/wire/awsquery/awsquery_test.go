@@ -4,6 +4,7 @@ import (
 	"encoding/xml"
 	"fmt"
 	"io"
+	"math"
 	"net/url"
 	"reflect"
 	"slices"
@@ -28,6 +29,7 @@ type input struct {
 	Name    string
 	Maybe   *string
 	Count   *int
+	Share   *float64
 	Flag    bool
 	Blob    []byte
 	Inner   value
@@ -41,13 +43,15 @@ type input struct {
 }
 
 func TestDecode(t *testing.T) {
-	one, empty := 1, ""
+	one, half, empty, infinite := 1, 0.5, "", math.Inf(-1)
 	for form, want := range map[string]input{
 		"":                                 {},
 		"Action=X&Unknown.1.Deep=2&=&a&&":  {},
 		"Name=a%20b+c%2B%C3%A9&Maybe=":     {Name: "a b c+é", Maybe: &empty},
 		"Name=first&Name=second":           {Name: "first"},
 		"Count=1&Flag=TRUE&Blob=AP8%3D":    {Count: &one, Flag: true, Blob: []byte{0, 255}},
+		"Share=%2B5e-1":                    {Share: &half},
+		"Share=-Infinity":                  {Share: &infinite},
 		"Inner.Type=t&Inner.Text=":         {Inner: value{Type: "t", Text: &empty}},
 		"Name.1=x&Inner=y":                 {},
 		"Names.member.2=b&Names.member.1=": {Names: []string{"", "b"}},
@@ -99,6 +103,10 @@ func TestDecodeRefuses(t *testing.T) {
 		"Count=x":                    "The value of parameter Count can not be converted to an Integer",
 		"Count=":                     "The value of parameter Count can not be converted to an Integer",
 		"Count=99999999999":          "The value of parameter Count can not be converted to an Integer",
+		"Share=":                     "The value of parameter Share can not be converted to a Double",
+		"Share=1_0":                  "The value of parameter Share can not be converted to a Double",
+		"Share=0x1p4":                "The value of parameter Share can not be converted to a Double",
+		"Share=inf":                  "The value of parameter Share can not be converted to a Double",
 		"Flag=1":                     "The value of parameter Flag can not be converted to a Boolean",
 		"Blob=*":                     "The value of parameter Blob is not valid base64.",
 		"Item.1.Data=*":              "The value of parameter Data is not valid base64.",

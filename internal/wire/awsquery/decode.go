@@ -245,7 +245,7 @@ func decodeScalar(name, text string, t *shape.Type, v reflect.Value) error {
 		}
 		v.SetInt(n)
 	case shape.Float:
-		n, err := strconv.ParseFloat(text, 64)
+		n, err := api.ParseDouble(text)
 		if err != nil {
 			return fault.Newf(fault.MalformedInput, "The value of parameter %s can not be converted to a Double", name)
 		}

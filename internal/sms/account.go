@@ -56,7 +56,7 @@ type MicroUSD int64
 // ParseUSD parses an amount in dollars. It fails for a negative or invalid one.
 func ParseUSD(text string) (MicroUSD, bool) {
 	f, err := strconv.ParseFloat(text, 64)
-	if err != nil || !(f >= 0) || f > 1e9 {
+	if err != nil || !(f >= 0) || f > 1e9 || strings.Trim(text, "0123456789+-.eE") != "" {
 		return 0, false
 	}
 	return MicroUSD(f*1e6 + 0.5), true

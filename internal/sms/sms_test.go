@@ -110,6 +110,18 @@ func units(b []byte) (u []uint16) {
 	return u
 }
 
+// TestUSD: an amount is a decimal number, and none of Go's own forms.
+func TestUSD(t *testing.T) {
+	for _, text := range []string{"", "-1", "1_0", "0x1p4", "inf", "NaN", "1e10"} {
+		if m, ok := ParseUSD(text); ok {
+			t.Errorf("%q is taken for %v", text, m)
+		}
+	}
+	if m, ok := ParseUSD("0.25"); !ok || m != 250_000 {
+		t.Error(m, ok)
+	}
+}
+
 // Money is reserved while a message is sent, so that many at once do not spend too much.
 func TestSpending(t *testing.T) {
 	a, now := NewAccount(), time.Date(2026, 1, 31, 23, 0, 0, 0, time.UTC)

@@ -35,15 +35,15 @@ func TestPutMetricDataErrors(t *testing.T) {
 		{types.MetricDatum{MetricName: aws.String("m"), Values: []float64{1, 2}, Counts: []float64{1}}, "InvalidParameterValue", "The parameters MetricData.member.2.Values and MetricData.member.2.Counts must be of the same size."},
 		{types.MetricDatum{MetricName: aws.String("m"), Values: []float64{1}, Counts: []float64{0}}, "InvalidParameterValue", "The value 0 for parameter MetricData.member.2.Counts.member.1 is invalid."},
 		{types.MetricDatum{MetricName: aws.String("m"), Values: make([]float64, 151)}, "InvalidParameterValue", "The collection MetricData.member.2.Values must not have a size greater than 150."},
-		{types.MetricDatum{MetricName: aws.String("m"), Value: aws.Float64(1e300)}, "InvalidParameterValue", "The value 1e+300 for parameter MetricData.member.2.Value is invalid."},
+		{types.MetricDatum{MetricName: aws.String("m"), Value: aws.Float64(1e300)}, "InvalidParameterValue", "The value 1"+strings.Repeat(",000", 100)+" for parameter MetricData.member.2.Value is invalid."},
 		{types.MetricDatum{MetricName: aws.String("m"), Value: one, Timestamp: aws.Time(now.Add(-15 * 24 * time.Hour))}, "InvalidParameterValue", "The parameter MetricData.member.2.Timestamp must specify a time within the past two weeks."},
 		{types.MetricDatum{MetricName: aws.String("m"), Value: one, Timestamp: aws.Time(now.Add(3 * time.Hour))}, "InvalidParameterValue", "The parameter MetricData.member.2.Timestamp must specify a time no more than two hours in the future."},
 		{types.MetricDatum{MetricName: aws.String("m"), Value: one, Unit: "Parsecs"}, "InvalidParameterValue", "The parameter MetricData.member.2.Unit must be a value in the set [ Seconds, Microseconds, Milliseconds, Bytes, Kilobytes, Megabytes, Gigabytes, Terabytes, Bits, Kilobits, Megabits, Gigabits, Terabits, Percent, Count, Bytes/Second, Kilobytes/Second, Megabytes/Second, Gigabytes/Second, Terabytes/Second, Bits/Second, Kilobits/Second, Megabits/Second, Gigabits/Second, Terabits/Second, Count/Second, None ]."},
 		{types.MetricDatum{MetricName: aws.String("m"), Value: one, StorageResolution: aws.Int32(2)}, "InvalidParameterValue", "The parameter MetricData.member.2.StorageResolution must be a value in the set [ 1, 60 ]."},
-		{types.MetricDatum{MetricName: aws.String("m"), Value: aws.Float64(1e-300)}, "InvalidParameterValue", "The value 1e-300 for parameter MetricData.member.2.Value is invalid."},
+		{types.MetricDatum{MetricName: aws.String("m"), Value: aws.Float64(1e-300)}, "InvalidParameterValue", "The value 0 for parameter MetricData.member.2.Value is invalid."},
 		{types.MetricDatum{MetricName: aws.String("m"), Value: aws.Float64(math.NaN())}, "InvalidParameterValue", "The value NaN for parameter MetricData.member.2.Value is invalid."},
-		{types.MetricDatum{MetricName: aws.String("m"), Values: []float64{1, math.Inf(-1)}}, "InvalidParameterValue", "The value -Inf for parameter MetricData.member.2.Values.member.2 is invalid."},
-		{types.MetricDatum{MetricName: aws.String("m"), Values: []float64{1}, Counts: []float64{math.Inf(1)}}, "InvalidParameterValue", "The value +Inf for parameter MetricData.member.2.Counts.member.1 is invalid."},
+		{types.MetricDatum{MetricName: aws.String("m"), Values: []float64{1, math.Inf(-1)}}, "InvalidParameterValue", "The value -∞ for parameter MetricData.member.2.Values.member.2 is invalid."},
+		{types.MetricDatum{MetricName: aws.String("m"), Values: []float64{1}, Counts: []float64{math.Inf(1)}}, "InvalidParameterValue", "The value ∞ for parameter MetricData.member.2.Counts.member.1 is invalid."},
 		{types.MetricDatum{MetricName: aws.String("m"), StatisticValues: &types.StatisticSet{SampleCount: one, Sum: one, Minimum: aws.Float64(2), Maximum: one}}, "InvalidParameterValue", "The parameter MetricData.member.2.StatisticValues.Maximum must be greater than MetricData.member.2.StatisticValues.Minimum."},
 		{types.MetricDatum{MetricName: aws.String("\u00e9"), Value: one}, "InvalidParameterValue", "The value for parameter MetricData.member.2.MetricName contains non-ASCII characters."},
 		{types.MetricDatum{MetricName: aws.String(strings.Repeat("m", 256)), Value: one}, "InvalidParameterValue", "The parameter MetricData.member.2.MetricName must be shorter than 256 characters."},
@@ -87,7 +87,7 @@ func TestPutMetricDataErrors(t *testing.T) {
 	equal(t, "a text for a number", `400 {"__type":"com.amazon.coral.service#SerializationException","message":"STRING_VALUE can not be converted to a Double"}`, fmt.Sprint(r.Status, " ", r.Body))
 	r = callMetricsJSON(t, endpoint, "PutMetricData", `{"Namespace":"n","MetricData":[{"MetricName":"m","Values":[1,null]}]}`)
 	equal(t, "nothing for a number", `400 {"__type":"com.amazon.coral.service#SerializationException","message":"NULL_VALUE can not be converted to a Double"}`, fmt.Sprint(r.Status, " ", r.Body))
-	for text, shown := range map[string]string{"NaN": "NaN", "Infinity": "+Inf", "-Infinity": "-Inf"} { // as JSON has them
+	for text, shown := range map[string]string{"NaN": "NaN", "Infinity": "∞", "-Infinity": "-∞"} { // as JSON has them
 		r = callMetricsJSON(t, endpoint, "PutMetricData", `{"Namespace":"n","MetricData":[{"MetricName":"m","Values":[1,"`+text+`"]}]}`)
 		equal(t, "no number", `400 {"__type":"com.amazonaws.cloudwatch.v2010_08_01#InvalidParameterValueException","message":"The value `+shown+
 			` for parameter MetricData.member.1.Values.member.2 is invalid."}`, fmt.Sprint(r.Status, " ", r.Body))
@@ -181,7 +181,7 @@ func TestAlarmErrors(t *testing.T) {
 	}{
 		{func(in *cloudwatch.PutMetricAlarmInput) { in.MetricName = nil }, "1 validation error detected: Value null at 'metricName' failed to satisfy constraint: Member must not be null"},
 		{func(in *cloudwatch.PutMetricAlarmInput) { in.Threshold = nil }, "1 validation error detected: Value null at 'threshold' failed to satisfy constraint: Member must not be null"},
-		{func(in *cloudwatch.PutMetricAlarmInput) { in.Threshold = aws.Float64(math.Inf(1)) }, "The value +Inf for parameter Threshold is invalid."},
+		{func(in *cloudwatch.PutMetricAlarmInput) { in.Threshold = aws.Float64(math.Inf(1)) }, "The value ∞ for parameter Threshold is invalid."},
 		{func(in *cloudwatch.PutMetricAlarmInput) { in.Period = aws.Int32(90) }, "Period must be 10, 20, 30 or a multiple of 60"},
 		{func(in *cloudwatch.PutMetricAlarmInput) { in.Period = aws.Int32(5) }, "Period must be 10, 20, 30 or a multiple of 60"},
 		{func(in *cloudwatch.PutMetricAlarmInput) { in.EvaluationPeriods = aws.Int32(1441) }, "Metrics cannot be checked across more than a day (EvaluationPeriods * Period must be <= 86400) for alarms using period < 3600"},

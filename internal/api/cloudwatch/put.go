@@ -130,7 +130,7 @@ func readEach(at string, in *MetricDatum) (func(*metrics.Set), error) {
 		}
 		if len(in.Counts) > 0 {
 			if count := float64(in.Counts[i]); !(count > 0 && count <= largest) {
-				return nil, invalid("The value %v for parameter %sCounts.member.%d is invalid.", count, at, i+1)
+				return nil, invalid("The value %s for parameter %sCounts.member.%d is invalid.", shown(count), at, i+1)
 			}
 		}
 	}
@@ -159,7 +159,7 @@ func readStatistics(at string, in *StatisticSet) (func(*metrics.Set), error) {
 	}
 	count, sum, least, most := values[0], values[1], values[2], values[3]
 	if count <= 0 {
-		return nil, invalid("The value %v for parameter %sSampleCount is invalid.", count, at)
+		return nil, invalid("The value %s for parameter %sSampleCount is invalid.", shown(count), at)
 	}
 	if least > most {
 		return nil, invalid("The parameter %sMaximum must be greater than %sMinimum.", at, at)

@@ -157,7 +157,7 @@ func checkEvaluation(c *alarm.Config, in *PutMetricAlarmInput) error {
 	case c.DatapointsToAlarm > c.EvaluationPeriods:
 		return unfit("DatapointsToAlarm must be less than or equal to EvaluationPeriods")
 	case !alarm.Finite(c.Threshold):
-		return unfit("The value %v for parameter Threshold is invalid.", c.Threshold)
+		return unfit("The value %s for parameter Threshold is invalid.", shown(c.Threshold))
 	case !slices.Contains(alarm.Comparisons, c.Comparison):
 		if slices.Contains(bands, string(c.Comparison)) {
 			return unfit("The comparison operator %s is for anomaly detection, which is not supported yet.", shorten(string(c.Comparison)))

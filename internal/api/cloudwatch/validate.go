@@ -186,9 +186,40 @@ var smallest, largest = math.Ldexp(1, -360), math.Ldexp(1, 360)
 
 func checkValue(parameter string, value float64) error {
 	if size := math.Abs(value); value != 0 && !(size >= smallest && size <= largest) {
-		return invalid("The value %v for parameter %s is invalid.", value, parameter)
+		return invalid("The value %s for parameter %s is invalid.", shown(value), parameter)
 	}
 	return nil
+}
+
+// shown is a number in AWS's error messages: in groups of three digits, with at most three
+// decimals, so that what is too small is a 0.
+func shown(value float64) string {
+	switch {
+	case math.IsNaN(value):
+		return "NaN"
+	case math.IsInf(value, 1):
+		return "∞"
+	case math.IsInf(value, -1):
+		return "-∞"
+	}
+	text := strconv.FormatFloat(value, 'f', -1, 64)
+	whole, fraction, _ := strings.Cut(text, ".")
+	if len(fraction) > 3 {
+		whole, fraction, _ = strings.Cut(strconv.FormatFloat(value, 'f', 3, 64), ".")
+		fraction = strings.TrimRight(fraction, "0")
+	}
+	digits := strings.TrimPrefix(whole, "-")
+	out := []byte(whole[:len(whole)-len(digits)])
+	for i := range len(digits) {
+		if i > 0 && (len(digits)-i)%3 == 0 {
+			out = append(out, ',')
+		}
+		out = append(out, digits[i])
+	}
+	if fraction != "" {
+		out = append(append(out, '.'), fraction...)
+	}
+	return string(out)
 }
 
 // readPeriod checks a period in seconds.

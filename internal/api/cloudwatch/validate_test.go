@@ -64,6 +64,22 @@ func TestCheckValue(t *testing.T) {
 	}
 }
 
+// TestShown writes numbers as AWS's messages do.
+func TestShown(t *testing.T) {
+	for value, want := range map[float64]string{
+		0: "0", -1: "-1", 999: "999", 1000: "1,000", -123456.75: "-123,456.75", 0.0625: "0.062", 1e-300: "0", -1e-300: "-0",
+		1.5: "1.5", 2 * largest: "4,697,085,165,547,666,500" + strings.Repeat(",000", 30),
+		math.Inf(1): "∞", math.Inf(-1): "-∞",
+	} {
+		if got := shown(value); got != want {
+			t.Errorf("%v: %s, want %s", value, got, want)
+		}
+	}
+	if got := shown(math.NaN()); got != "NaN" {
+		t.Error(got)
+	}
+}
+
 func TestCheckNamespace(t *testing.T) {
 	for text, kind := range map[string]fault.Kind{
 		"AWS/SQS": fault.Internal, "": fault.InvalidParameter, ":mine": fault.InvalidParameter, "ä": fault.InvalidParameter,

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/wire/awsjson"
 )
 
 // Every kind of fault has an error in every service, complete and plausible.
@@ -139,6 +141,46 @@ func TestReport(t *testing.T) {
 		shape, text := s.report(test.err, test.protocol)
 		if text != test.want || shape.Status != test.wantStatus {
 			t.Errorf("%v in %s: %d %q, want %d %q", test.err, test.protocol, shape.Status, text, test.wantStatus, test.want)
+		}
+	}
+}
+
+// An empty text is not absent: its operation refuses it, as far as the service's model does.
+func TestEmptyIsGiven(t *testing.T) {
+	type input struct {
+		Group  string `json:"group" wire:"required"`
+		Stream string `json:"stream" wire:"required"`
+		Day    *int   `json:"day" wire:"required"`
+	}
+	ask := api.Op("Ask", func(context.Context, *api.Call, *input) (*struct{}, error) { return nil, nil })
+	s := Logs(ask)
+	for body, want := range map[string]string{
+		``:                                  "group stream day",
+		`{"group":"","stream":"","day":1}`:  "",
+		`{"group":"","stream":null}`:        "stream day",
+		`{"Group":"","stream":"s","day":1}`: "group",
+	} {
+		in := new(input)
+		if err := awsjson.Decode([]byte(body), in); err != nil {
+			t.Fatal(err)
+		}
+		text := ""
+		if err := s.check(s.operations["Ask"], in, []byte(body)); err != nil {
+			text = err.Error()
+		}
+		missing := []string{}
+		for _, name := range []string{"group", "stream", "day"} {
+			if strings.Contains(text, "Value null at '"+name+"'") {
+				missing = append(missing, name)
+			}
+		}
+		if got := strings.Join(missing, " "); got != want || (text == "") != (want == "") {
+			t.Errorf("%s: %q", body, text)
+		}
+	}
+	for _, other := range []*Service{CloudWatch(ask), Firehose(ask)} {
+		if err := other.check(other.operations["Ask"], &input{Stream: "s", Day: new(1)}, []byte(`{"group":""}`)); err == nil {
+			t.Errorf("%s takes an empty text", other.Name)
 		}
 	}
 }

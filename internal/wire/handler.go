@@ -299,7 +299,7 @@ func (x *exchange) readRPC(body []byte, decode func(body []byte, in any) error) 
 	if err := decode(body, in); err != nil {
 		return nil, err
 	}
-	return in, x.service.check(x.op, in)
+	return in, x.service.check(x.op, in, body)
 }
 
 func (x *exchange) readQuery(body []byte) (any, error) {
@@ -336,7 +336,7 @@ func (x *exchange) readQuery(body []byte) (any, error) {
 	if x.onPath() {
 		x.setPath(in)
 	}
-	return in, x.service.check(x.op, in)
+	return in, x.service.check(x.op, in, nil)
 }
 
 // badMethod refuses an HTTP method that the protocol does not have.

@@ -79,7 +79,7 @@ func (x *exchange) readREST(body []byte) (any, error) {
 	if err := restjson.Decode(restjson.Request{Places: x.places, Query: query, Header: x.r.Header, Body: body}, in); err != nil {
 		return nil, err
 	}
-	return in, x.service.check(x.op, in)
+	return in, x.service.check(x.op, in, body)
 }
 
 // bodyLimit bounds the body of the request, in bytes.

@@ -1,8 +1,10 @@
 package wire
 
 import (
+	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -34,6 +36,7 @@ type Service struct {
 	badMethod   fault.Kind // refuses an HTTP method that the protocol does not have
 	missingKind fault.Kind // refuses a request without all required members, with the text
 	missingText func(members []string) string
+	emptyGiven  bool // an empty text is given: its operation says what is wrong with it
 	// missingARN refuses a request without the ARN that callers are authorised by, before
 	// its other members are looked at; nil: it is refused as any other.
 	missingARN func(operation, member string) error
@@ -123,6 +126,7 @@ func Logs(operations ...api.Operation) *Service {
 		badMethod:    fault.InvalidAction,
 		missingKind:  fault.MissingParameter,
 		missingText:  mustNotBeNull,
+		emptyGiven:   true,
 		json11:       true,
 		errors:       logsErrors,
 	}, operations)
@@ -187,6 +191,7 @@ func Lambda(operations ...api.Operation) *Service {
 		badMethod:   fault.InvalidAction,
 		missingKind: fault.ValidationFailed,
 		missingText: mustNotBeNull,
+		emptyGiven:  true,
 		rest:        true,
 		errors:      lambdaErrors,
 	}, operations)
@@ -258,14 +263,19 @@ func (s *Service) setObservers(observe func(service, operation string) Observer)
 	}
 }
 
-// check refuses an input that lacks a required member or violates the model.
-func (s *Service) check(op *operation, in any) error {
+// check refuses an input that lacks a required member or violates the model. body is the JSON
+// that it was read from, if there is any.
+func (s *Service) check(op *operation, in any, body []byte) error {
 	if op.Check != nil {
 		if err := op.Check(in); err != nil {
 			return err
 		}
 	}
-	if names := op.input.Missing(reflect.ValueOf(in).Elem()); len(names) > 0 {
+	names := op.input.Missing(reflect.ValueOf(in).Elem())
+	if s.emptyGiven && len(names) > 0 {
+		names = op.withoutEmpty(names, body)
+	}
+	if len(names) > 0 {
 		if s.missingARN != nil {
 			for _, name := range names {
 				if err := s.missingARN(op.Name, name); err != nil {
@@ -275,5 +285,25 @@ func (s *Service) check(op *operation, in any) error {
 		}
 		return fault.New(s.missingKind, s.missingText(names))
 	}
+	return nil
+}
+
+// withoutEmpty leaves out the members that body has as an empty text.
+func (op *operation) withoutEmpty(names []string, body []byte) []string {
+	var given map[string]emptyText
+	if json.Unmarshal(body, &given) != nil { // such as none
+		return names
+	}
+	return slices.DeleteFunc(names, func(name string) bool {
+		f := op.input.Field(name)
+		return f.In == shape.Body && bool(given[f.JSON])
+	})
+}
+
+// emptyText is whether a value is an empty text, read without a copy of it.
+type emptyText bool
+
+func (e *emptyText) UnmarshalJSON(value []byte) error {
+	*e = string(value) == `""`
 	return nil
 }

@@ -38,7 +38,7 @@ func (h *Handler) Within(ctx context.Context, call *api.Call, in any) (out any, 
 			h.Audit(call, in, outcome)
 		}()
 	}
-	if err := s.check(op, in); err != nil {
+	if err := s.check(op, in, nil); err != nil {
 		return nil, err
 	}
 	if h.Authorize != nil {

@@ -32,3 +32,28 @@ func TestSeveralMissing(t *testing.T) {
 	equal(t, "Lambda", 400, status)
 	equal(t, "Lambda", any("2 "+said("role", "code")), answer["message"])
 }
+
+// An empty text is not a member that is missing: what is wrong with it is said, where AWS is
+// known to do so.
+func TestEmptyMembers(t *testing.T) {
+	endpoint := start(t)
+	said := func(member, pattern string) string {
+		return "2 validation errors detected: Value '' at '" + member + "' failed to satisfy constraint: Member must have length greater than or equal to 1; " +
+			"Value '' at '" + member + "' failed to satisfy constraint: Member must satisfy regular expression pattern: " + pattern
+	}
+	for operation, in := range map[string]string{
+		"CreateLogGroup": `{"logGroupName":""}`, "DescribeLogStreams": `{"logGroupName":""}`, "FilterLogEvents": `{"logGroupName":""}`,
+		"PutLogEvents": `{"logGroupName":"","logStreamName":"s","logEvents":[]}`,
+	} {
+		equal(t, operation, any(said("logGroupName", `[\.\-_/#A-Za-z0-9]+`)), decode(t, callLogs(t, endpoint, operation, in).Body)["message"])
+	}
+	equal(t, "a stream", any("1 validation error detected: Value '' at 'logStreamName' failed to satisfy constraint: Member must have length greater than or equal to 1"),
+		decode(t, callLogs(t, endpoint, "CreateLogStream", `{"logGroupName":"g","logStreamName":""}`).Body)["message"])
+	equal(t, "a task", any("1 validation error detected: Value null at 'taskId' failed to satisfy constraint: Member must not be null"),
+		decode(t, callLogs(t, endpoint, "CancelExportTask", `{}`).Body)["message"])
+	status, answer := lambdaJSON(t, endpoint, http.MethodPost, "/2015-03-31/functions",
+		`{"FunctionName":"","Role":"arn:aws:iam::000000000000:role/r","Code":{"ZipFile":"AA=="}}`)
+	equal(t, "Lambda", 400, status)
+	equal(t, "Lambda", any(said("functionName",
+		`(arn:(aws[a-zA-Z-]*)?:lambda:)?((eusc-)?[a-z]{2}((-gov)|(-iso([a-z]?)))?-[a-z]+-\d{1}:)?(\d{12}:)?(function:)?([a-zA-Z0-9-_]+)(:(\$LATEST|[a-zA-Z0-9-_]+))?`)), answer["message"])
+}

@@ -116,6 +116,37 @@ func (s *Service) putLogEvents(_ context.Context, call *api.Call, in *PutLogEven
 	return out, nil
 }
 
+// maxViolations bounds the violations of an error message, so that the events of a batch do not
+// make an answer that is a multiple of the request.
+const maxViolations = 32
+
+// checkEvents checks the model's constraints of all events, the first maxViolations of them.
+func checkEvents(in []InputLogEvent) error {
+	var all []string
+	for i, e := range in {
+		at := func(name string) string { return fmt.Sprintf("logEvents.%d.member.%s", i+1, name) }
+		switch {
+		case e.Timestamp == nil:
+			all = append(all, lacking(at("timestamp")))
+		case *e.Timestamp < 0:
+			all = append(all, violation(at("timestamp"), *e.Timestamp, "Member must have value greater than or equal to 0"))
+		}
+		switch {
+		case e.Message == nil:
+			all = append(all, lacking(at("message")))
+		case *e.Message == "":
+			all = append(all, violation(at("message"), "", fmt.Sprintf(atLeast, 1)))
+		}
+		if len(all) >= maxViolations {
+			break
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return broken(all[:min(len(all), maxViolations)]...)
+}
+
 func readEvents(in []InputLogEvent) ([]logs.Event, error) {
 	switch {
 	case len(in) == 0:
@@ -123,21 +154,12 @@ func readEvents(in []InputLogEvent) ([]logs.Event, error) {
 	case len(in) > maxBatch:
 		return nil, constraint("logEvents", len(in), fmt.Sprintf(atMost, maxBatch))
 	}
+	if err := checkEvents(in); err != nil {
+		return nil, err
+	}
 	events := make([]logs.Event, len(in))
 	size := 0
 	for i, e := range in {
-		at := func(name string) string { return fmt.Sprintf("logEvents.%d.member.%s", i+1, name) }
-		switch {
-		case e.Timestamp == nil:
-			return nil, null(at("timestamp"))
-		case e.Message == nil:
-			return nil, null(at("message"))
-		case *e.Message == "":
-			return nil, constraint(at("message"), "", fmt.Sprintf(atLeast, 1))
-		}
-		if *e.Timestamp < 0 {
-			return nil, moment(at("timestamp"), e.Timestamp)
-		}
 		if n := len(*e.Message); n > maxEventBytes-eventOverhead {
 			return nil, invalid("Log event too large: %d bytes exceeds limit of %d", n+eventOverhead, maxEventBytes)
 		}

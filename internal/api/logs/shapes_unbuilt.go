@@ -123,7 +123,7 @@ type CreateExportTaskInput struct {
 
 // CancelExportTaskInput is the request of CancelExportTask.
 type CancelExportTaskInput struct {
-	TaskID string `json:"taskId" wire:"required"`
+	TaskId string `json:"taskId" wire:"required"`
 }
 
 // PutDeliverySourceInput is the request of PutDeliverySource.

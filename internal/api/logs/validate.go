@@ -31,16 +31,34 @@ func invalid(format string, args ...any) error {
 
 // constraint is the error of AWS's validation for a member.
 func constraint(member string, value any, rule string) error {
+	return broken(violation(member, value, rule))
+}
+
+// violation is a part of AWS's error of validation.
+func violation(member string, value any, rule string) string {
 	shown := fmt.Sprint(value)
 	if len(shown) > maxShown {
 		shown = strings.ToValidUTF8(shown[:maxShown], "") + "…"
 	}
-	return invalid("1 validation error detected: Value '%s' at '%s' failed to satisfy constraint: %s", shown, member, rule)
+	return fmt.Sprintf("Value '%s' at '%s' failed to satisfy constraint: %s", shown, member, rule)
+}
+
+// broken is AWS's error of validation for one or more violations.
+func broken(violations ...string) error {
+	if len(violations) == 1 {
+		return invalid("1 validation error detected: %s", violations[0])
+	}
+	return invalid("%d validation errors detected: %s", len(violations), strings.Join(violations, "; "))
 }
 
 // null is the error for a missing member.
 func null(member string) error {
-	return invalid("1 validation error detected: Value null at '%s' failed to satisfy constraint: Member must not be null", member)
+	return broken(lacking(member))
+}
+
+// lacking is null as a violation.
+func lacking(member string) string {
+	return "Value null at '" + member + "' failed to satisfy constraint: Member must not be null"
 }
 
 const (
@@ -66,6 +84,9 @@ var (
 )
 
 func text(member, value string, minimum, maximum int, pattern *regexp.Regexp, rule string) error {
+	if value == "" && minimum > 0 && (strings.HasSuffix(rule, "+") || !pattern.MatchString(value)) { // it breaks both
+		return broken(violation(member, value, fmt.Sprintf(atLeast, minimum)), violation(member, value, matches+rule))
+	}
 	if err := length(member, value, minimum, maximum); err != nil {
 		return err
 	}

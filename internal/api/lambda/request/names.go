@@ -78,6 +78,7 @@ func Resource(call *api.Call, text string, qualifier *string) (arn.ARN, error) {
 // CheckNew validates the name of a new function.
 func CheckNew(text string) error {
 	var c Constraints
+	c.Length("functionName", &text, 1, MaxShortName)
 	c.Pattern("functionName", &text, functionPattern)
 	return c.Err()
 }

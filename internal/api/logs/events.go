@@ -241,8 +241,8 @@ func (s *Service) filterLogEvents(_ context.Context, call *api.Call, in *FilterL
 	if in.LogStreamNames != nil && in.LogStreamNamePrefix != nil {
 		return nil, invalid("LogStream names and LogStream name prefix are mutually exclusive parameters.")
 	}
-	if in.LogStreamNames != nil && (len(in.LogStreamNames) < 1 || len(in.LogStreamNames) > maxStreams) {
-		return nil, constraint("logStreamNames", len(in.LogStreamNames), fmt.Sprintf("Member must have length between 1 and %d", maxStreams))
+	if err := count("logStreamNames", in.LogStreamNames, 1, maxStreams); err != nil {
+		return nil, err
 	}
 	for _, name := range in.LogStreamNames {
 		if err := checkStream("logStreamNames", name); err != nil {

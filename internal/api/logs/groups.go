@@ -40,9 +40,6 @@ func (s *Service) createLogGroup(_ context.Context, call *api.Call, in *CreateLo
 		if err := checkTags(in.Tags); err != nil {
 			return nil, err
 		}
-		if len(in.Tags) > logs.MaxTags {
-			return nil, constraint("tags", len(in.Tags), fmt.Sprintf(atMost, logs.MaxTags))
-		}
 	}
 	return nil, s.store.CreateGroup(logs.NewGroup{
 		ARN: a, Class: api.Deref(in.LogGroupClass), Protected: is(in.DeletionProtectionEnabled), Tags: in.Tags,
@@ -130,8 +127,8 @@ func owning(call *api.Call, accounts []string, linked *bool) (bool, error) {
 
 // describeThese lists the named groups; unknown ones are omitted.
 func (s *Service) describeThese(call *api.Call, in *DescribeLogGroupsInput, out *DescribeLogGroupsOutput) error {
-	if len(in.LogGroupIdentifiers) < 1 || len(in.LogGroupIdentifiers) > maxListed {
-		return constraint("logGroupIdentifiers", len(in.LogGroupIdentifiers), fmt.Sprintf("Member must have length between 1 and %d", maxListed))
+	if err := count("logGroupIdentifiers", in.LogGroupIdentifiers, 1, maxListed); err != nil {
+		return err
 	}
 	if in.LogGroupNamePrefix != nil || in.LogGroupNamePattern != nil || in.LogGroupClass != nil || in.NextToken != nil || in.Limit != nil {
 		return invalid("logGroupIdentifiers can only be combined with includeLinkedAccounts.")
@@ -230,8 +227,8 @@ func (s *Service) untagResource(_ context.Context, call *api.Call, in *UntagReso
 	if err != nil {
 		return nil, err
 	}
-	if len(in.TagKeys) > logs.MaxTags {
-		return nil, constraint("tagKeys", len(in.TagKeys), fmt.Sprintf(atMost, logs.MaxTags))
+	if err := count("tagKeys", in.TagKeys, 0, logs.MaxTags); err != nil {
+		return nil, err
 	}
 	if err := checkTagKeys("tagKeys", in.TagKeys); err != nil {
 		return nil, err
@@ -261,7 +258,7 @@ func (s *Service) tagLogGroup(_ context.Context, call *api.Call, in *TagLogGroup
 	}
 	err = s.store.Tag(a, in.Tags)
 	if fault.KindOf(err) == fault.TooManyTags {
-		err = invalid("%s", err)
+		err = invalid("A resource can have no more than %d tags.", logs.MaxTags)
 	}
 	return nil, err
 }

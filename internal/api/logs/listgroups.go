@@ -1,12 +1,12 @@
 package logs
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"regexp"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/monitor/logs"
@@ -90,29 +90,23 @@ func checkSummaries(call *api.Call, in *ListLogGroupsInput) (own bool, err error
 	if err := oneOf("logGroupClass", in.LogGroupClass, "STANDARD", "INFREQUENT_ACCESS", "DELIVERY"); err != nil {
 		return false, err
 	}
-	for _, list := range []struct {
-		member    string
-		there     bool
-		has, most int
-	}{
-		{"dataSources", in.DataSources != nil, len(in.DataSources), maxSources},
-		{"fieldIndexNames", in.FieldIndexNames != nil, len(in.FieldIndexNames), maxFieldIndexes},
-		{"logGroupTags", in.LogGroupTags != nil, len(in.LogGroupTags), maxTagFilters},
-	} {
-		if list.there && (list.has < 1 || list.has > list.most) {
-			return false, constraint(list.member, list.has, fmt.Sprintf("Member must have length between 1 and %d", list.most))
-		}
+	sources := each(in.DataSources, func(d DataSourceFilter) string {
+		return fmt.Sprintf("DataSourceFilter(name=%s, type=%s)", orNull(d.Name), orNull(d.Type))
+	})
+	tags := each(in.LogGroupTags, func(f TagFilter) string {
+		return fmt.Sprintf("TagFilter(key=%s, values=%s)", orNull(f.Key), list(f.Values))
+	})
+	if err := cmp.Or(count("dataSources", sources, 1, maxSources), count("fieldIndexNames", in.FieldIndexNames, 1, maxFieldIndexes),
+		count("logGroupTags", tags, 1, maxTagFilters)); err != nil {
+		return false, err
 	}
 	for i, f := range in.LogGroupTags {
 		at := fmt.Sprintf("logGroupTags.%d.member.", i+1)
 		if f.Key == nil {
 			return false, null(at + "key")
 		}
-		if n := utf8.RuneCountInString(*f.Key); n < 1 || n > maxTagKey {
-			return false, constraint(at+"key", *f.Key, fmt.Sprintf("Member must have length between 1 and %d", maxTagKey))
-		}
-		if len(f.Values) > maxTagValues {
-			return false, constraint(at+"values", len(f.Values), fmt.Sprintf(atMost, maxTagValues))
+		if err := cmp.Or(length(at+"key", *f.Key, 1, maxTagKey), count(at+"values", f.Values, 0, maxTagValues)); err != nil {
+			return false, err
 		}
 	}
 	return owning(call, in.AccountIdentifiers, in.IncludeLinkedAccounts)

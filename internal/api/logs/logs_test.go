@@ -2,6 +2,7 @@ package logs
 
 import (
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
@@ -56,6 +57,10 @@ const ok = apitest.Answered
 func long(n int) string { return strings.Repeat("x", n) }
 
 func TestGroups(t *testing.T) {
+	tags := `"k10":"v"`
+	for i := 11; i < 61; i++ { // 51
+		tags += fmt.Sprintf(`,"k%d":"v"`, i)
+	}
 	newAsker(t).run([]step{
 		{"CreateLogGroup", `{"logGroupName":"g","tags":{"a":"1"}}`, ok, `{}`},
 		{"CreateLogGroup", `{"logGroupName":"g"}`, fault.ResourceAlreadyExists, "already exists"},
@@ -79,6 +84,14 @@ func TestGroups(t *testing.T) {
 		{"ListTagsLogGroup", `{"logGroupName":"g"}`, ok, `{"tags":{"a":"1"}}`},
 		{"TagLogGroup", `{"logGroupName":"g","tags":{"b":"2"}}`, ok, `{}`},
 		{"UntagLogGroup", `{"logGroupName":"g","tags":["a"]}`, ok, `{}`},
+		{"TagLogGroup", `{"logGroupName":"g","tags":{` + tags + `}}`, fault.InvalidParameter,
+			"Value '{k10=v, k11=v, k12=v"},
+		{"TagLogGroup", `{"logGroupName":"g","tags":{` + tags[:strings.LastIndexByte(tags, ',')] + `}}`, fault.InvalidParameter, "A resource can have no more than 50 tags."},
+		{"DescribeLogGroups", `{"logGroupIdentifiers":[]}`, fault.InvalidParameter, "Value '[]' at 'logGroupIdentifiers' failed to satisfy constraint: Member must have length greater than or equal to 1"},
+		{"ListLogGroups", `{"dataSources":[{"name":"a"},{},{},{},{},{"type":"t"}]}`, fault.InvalidParameter, "Value '[DataSourceFilter(name=a, type=null), DataSourceFilter(name=null, type=null), "},
+		{"ListLogGroups", `{"logGroupTags":[{"key":"k","values":["1","2","3","4","5","6"]}]}`, fault.InvalidParameter, "Value '[1, 2, 3, 4, 5, 6]' at 'logGroupTags.1.member.values' failed to satisfy constraint: Member must have length less than or equal to 5"},
+		{"FilterLogEvents", `{"logGroupName":"g","logStreamNames":[]}`, fault.InvalidParameter, "Value '[]' at 'logStreamNames' failed to satisfy constraint: Member must have length greater than or equal to 1"},
+		{"FilterLogEvents", `{"logGroupName":"g","logStreamNames":["s"` + strings.Repeat(`,"s"`, 100) + `]}`, fault.InvalidParameter, "Value '[s, s, "},
 		{"UntagLogGroup", `{"logGroupName":"g","tags":[]}`, fault.InvalidParameter, "greater than or equal to 1"},
 		{"ListTagsForResource", `{"resourceArn":"arn:aws:logs:us-east-1:000000000000:log-group:g"}`, ok, `{"tags":{"b":"2"}}`},
 		{"PutLogGroupDeletionProtection", `{"logGroupIdentifier":"g","deletionProtectionEnabled":true}`, ok, `{}`},

@@ -230,12 +230,6 @@ func (s *Service) putMetricFilter(_ context.Context, call *api.Call, in *PutMetr
 
 // show is a transformation in AWS's messages.
 func (t *MetricTransformation) show() string {
-	or := func(s *string) string {
-		if s == nil {
-			return "null"
-		}
-		return *s
-	}
 	value, dimensions := "null", "null"
 	if t.DefaultValue != nil {
 		value = fmt.Sprint(*t.DefaultValue)
@@ -251,7 +245,7 @@ func (t *MetricTransformation) show() string {
 		dimensions = "{" + strings.Join(pairs, ", ") + "}"
 	}
 	return fmt.Sprintf("MetricTransformation(metricName=%s, metricNamespace=%s, metricValue=%s, defaultValue=%s, unit=%s, dimensions=%s)",
-		or(t.MetricName), or(t.MetricNamespace), or(t.MetricValue), value, or(t.Unit), dimensions)
+		orNull(t.MetricName), orNull(t.MetricNamespace), orNull(t.MetricValue), value, orNull(t.Unit), dimensions)
 }
 
 // deleteMetricFilter refuses DeleteMetricFilter.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/base64"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"godwit.dev/godwit/internal/api/check"
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/monitor/logs"
 )
 
 // The limits of the model, in characters.
@@ -75,6 +77,53 @@ func length(member, value string, minimum, maximum int) error {
 		return constraint(member, value, fmt.Sprintf(atLeast, minimum))
 	}
 	return nil
+}
+
+// count checks the number of items in a list that may be absent.
+func count(member string, items []string, minimum, maximum int) error {
+	switch {
+	case items == nil:
+	case len(items) > maximum:
+		return constraint(member, list(items), fmt.Sprintf(atMost, maximum))
+	case len(items) < minimum:
+		return constraint(member, list(items), fmt.Sprintf(atLeast, minimum))
+	}
+	return nil
+}
+
+// list is a list in an error message. What would not be shown is left out.
+func list(items []string) string {
+	shown := []byte{'['}
+	for i, item := range items {
+		if len(shown) > maxShown {
+			break
+		}
+		if i > 0 {
+			shown = append(shown, ", "...)
+		}
+		shown = append(shown, item...)
+	}
+	return string(append(shown, ']'))
+}
+
+// orNull is a member that may be absent in an error message.
+func orNull(value *string) string {
+	if value == nil {
+		return "null"
+	}
+	return *value
+}
+
+// each is list's items for a list of structures, nil for none.
+func each[T any](all []T, shown func(T) string) []string {
+	if all == nil {
+		return nil
+	}
+	items := make([]string, len(all))
+	for i, one := range all[:min(len(all), maxShown)] { // list shows no more
+		items[i] = shown(one)
+	}
+	return items
 }
 
 var (
@@ -234,8 +283,12 @@ func checkTagKeys(member string, keys []string) error {
 }
 
 func checkTags(tags map[string]string) error {
-	if len(tags) == 0 {
+	switch {
+	case len(tags) == 0:
 		return constraint("tags", "{}", fmt.Sprintf(atLeast, 1))
+	case len(tags) > logs.MaxTags:
+		pairs := list(each(slices.Sorted(maps.Keys(tags)), func(key string) string { return key + "=" + tags[key] }))
+		return constraint("tags", "{"+pairs[1:len(pairs)-1]+"}", fmt.Sprintf(atMost, logs.MaxTags))
 	}
 	for key, value := range tags {
 		if err := checkTagKey("tags", key); err != nil {

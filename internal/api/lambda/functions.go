@@ -81,6 +81,9 @@ func (s *Service) createFunction(ctx context.Context, call *api.Call, in *Create
 	if config.Package == packageZip && (config.Runtime == "" || config.Handler == "") {
 		return nil, request.Invalid("Runtime and Handler are mandatory parameters for functions created with deployment packages.")
 	}
+	if config.Package == packageZip && source.zip == nil { // an image is none
+		source.image = nil
+	}
 	code, err := source.read(config.Package)
 	if err != nil {
 		return nil, err

@@ -156,6 +156,7 @@ func TestFunctions(t *testing.T) {
 		step{"CreateFunction", created(t, "f.g", ""), fault.ValidationFailed, "regular expression pattern"},
 		step{"CreateFunction", created(t, "f:1", ""), fault.InvalidParameter, "versioned or aliased"},
 		step{"CreateFunction", created(t, "f", `,"Timeout":0,"MemorySize":1`), fault.ValidationFailed, "2 validation errors detected"},
+		step{"CreateFunction", strings.Replace(created(t, "f", ""), "ZipFile", "ImageUri", 1), fault.InvalidParameter, "Please provide a source for function code."},
 		step{"CreateFunction", created(t, "f", `,"Runtime":"cobol"`), fault.InvalidParameter, "Value cobol at 'runtime'"},
 		step{"CreateFunction", created(t, "f", `,"Layers":["l"]`), fault.InvalidParameter, "Not supported by this version: Layers."},
 		step{"CreateFunction", created(t, "f", `,"Tags":{`+strings.Join(many, ",")+`}`), fault.InvalidParameter, "Number of tags exceeds resource tag limit."},

@@ -279,7 +279,7 @@ func (s *Service) disableAlarmActions(_ context.Context, call *api.Call, in *Dis
 func (s *Service) setAlarmState(ctx context.Context, call *api.Call, in *SetAlarmStateInput) (*SetAlarmStateOutput, error) {
 	data := api.Deref(in.StateReasonData)
 	if err := cmp.Or(
-		checkLength("stateReason", in.StateReason, 0, maxReason), checkLength("stateReasonData", in.StateReasonData, 0, maxReasonData),
+		checkLength("alarmName", in.AlarmName, 1, maxName), checkLength("stateReason", in.StateReason, 0, maxReason), checkLength("stateReasonData", in.StateReasonData, 0, maxReasonData),
 	); err != nil {
 		return nil, err
 	}

@@ -114,6 +114,8 @@ func TestAlarms(t *testing.T) {
 		{"DescribeAlarmsForMetric", `{"MetricName":"other","Namespace":"n"}`, ok, `"MetricAlarms":[]`},
 		{"SetAlarmState", `{"AlarmName":"one","StateValue":"ALARM","StateReason":"r"}`, ok, `{}`},
 		{"SetAlarmState", `{"AlarmName":"none","StateValue":"ALARM","StateReason":"r"}`, fault.NotFound, ""},
+		{"SetAlarmState", `{"AlarmName":"","StateValue":"ALARM","StateReason":"r"}`, fault.ValidationFailed, "Value '' at 'alarmName' failed to satisfy constraint: Member must have length greater than or equal to 1"},
+		{"SetAlarmState", `{"AlarmName":"` + strings.Repeat("a", 256) + `","StateValue":"ALARM","StateReason":"r"}`, fault.ValidationFailed, "less than or equal to 255"},
 		{"SetAlarmState", `{"AlarmName":"one","StateValue":"ALARM","StateReason":"r","StateReasonData":"{"}`, fault.InvalidFormat, ""},
 		{"DescribeAlarms", `{"StateValue":"ALARM"}`, ok, `"AlarmName":"one"`},
 		{"DescribeAlarmHistory", `{"AlarmName":"one","HistoryItemType":"StateUpdate"}`, ok, `to ALARM`},

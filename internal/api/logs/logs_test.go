@@ -146,9 +146,11 @@ func TestEvents(t *testing.T) {
 		{"CreateLogStream", `{"logGroupName":"g","logStreamName":"s"}`, fault.ResourceNotFound, "log group"},
 		{"CreateLogGroup", `{"logGroupName":"g"}`, ok, `{}`},
 		{"PutLogEvents", put(`{"timestamp":` + at + `,"message":"m"}`), fault.ResourceNotFound, "log stream"},
-		{"CreateLogStream", `{"logGroupName":"","logStreamName":"s"}`, fault.InvalidParameter,
+		{
+			"CreateLogStream", `{"logGroupName":"","logStreamName":"s"}`, fault.InvalidParameter,
 			"2 validation errors detected: Value '' at 'logGroupName' failed to satisfy constraint: Member must have length greater than or equal to 1; " +
-				`Value '' at 'logGroupName' failed to satisfy constraint: Member must satisfy regular expression pattern: [\.\-_/#A-Za-z0-9]+`},
+				`Value '' at 'logGroupName' failed to satisfy constraint: Member must satisfy regular expression pattern: [\.\-_/#A-Za-z0-9]+`,
+		},
 		{"CreateLogStream", `{"logGroupName":"g","logStreamName":""}`, fault.InvalidParameter, "1 validation error detected: Value '' at 'logStreamName' failed to satisfy constraint: Member must have length"},
 		{"CreateLogStream", `{"logGroupName":"g","logStreamName":"a:b"}`, fault.InvalidParameter, "[^:*]*"},
 		{"CreateLogStream", `{"logGroupName":"g","logStreamName":"s"}`, ok, `{}`},
@@ -157,9 +159,11 @@ func TestEvents(t *testing.T) {
 		{"PutLogEvents", put(`{"message":"m"}`), fault.InvalidParameter, "logEvents.1.member.timestamp"},
 		{"PutLogEvents", put(`{"timestamp":` + at + `}`), fault.InvalidParameter, "logEvents.1.member.message"},
 		{"PutLogEvents", put(`{"timestamp":` + at + `,"message":""}`), fault.InvalidParameter, "logEvents.1.member.message"},
-		{"PutLogEvents", put(`{"timestamp":` + at + `,"message":""},{"timestamp":-1,"message":"m"},{"message":""}`), fault.InvalidParameter,
+		{
+			"PutLogEvents", put(`{"timestamp":` + at + `,"message":""},{"timestamp":-1,"message":"m"},{"message":""}`), fault.InvalidParameter,
 			"4 validation errors detected: Value '' at 'logEvents.1.member.message' failed to satisfy constraint: Member must have length greater than or equal to 1; " +
-				"Value '-1' at 'logEvents.2.member.timestamp' failed to satisfy constraint: Member must have value greater than or equal to 0; Value null at 'logEvents.3.member.timestamp'"},
+				"Value '-1' at 'logEvents.2.member.timestamp' failed to satisfy constraint: Member must have value greater than or equal to 0; Value null at 'logEvents.3.member.timestamp'",
+		},
 		{"PutLogEvents", put(strings.TrimSuffix(strings.Repeat(`{"message":""},`, 100), ",")), fault.InvalidParameter, "32 validation errors detected: "},
 		{"PutLogEvents", put(`{"timestamp":-1,"message":"m"}`), fault.InvalidParameter, "timestamp"},
 		{"PutLogEvents", put(`{"timestamp":` + at + `,"message":"m"},{"timestamp":1767225599999,"message":"m"}`), fault.InvalidParameter, "chronological order"},

@@ -40,6 +40,9 @@ func (s *Service) createLogGroup(_ context.Context, call *api.Call, in *CreateLo
 		if err := checkTags(in.Tags); err != nil {
 			return nil, err
 		}
+		if len(in.Tags) > logs.MaxTags {
+			return nil, tooManyTags(in.Tags)
+		}
 	}
 	return nil, s.store.CreateGroup(logs.NewGroup{
 		ARN: a, Class: api.Deref(in.LogGroupClass), Protected: is(in.DeletionProtectionEnabled), Tags: in.Tags,

@@ -283,12 +283,8 @@ func checkTagKeys(member string, keys []string) error {
 }
 
 func checkTags(tags map[string]string) error {
-	switch {
-	case len(tags) == 0:
+	if len(tags) == 0 {
 		return constraint("tags", "{}", fmt.Sprintf(atLeast, 1))
-	case len(tags) > logs.MaxTags:
-		pairs := list(each(slices.Sorted(maps.Keys(tags)), func(key string) string { return key + "=" + tags[key] }))
-		return constraint("tags", "{"+pairs[1:len(pairs)-1]+"}", fmt.Sprintf(atMost, logs.MaxTags))
 	}
 	for key, value := range tags {
 		if err := checkTagKey("tags", key); err != nil {
@@ -302,6 +298,12 @@ func checkTags(tags map[string]string) error {
 		}
 	}
 	return nil
+}
+
+// tooManyTags is the error for tags of a new group.
+func tooManyTags(tags map[string]string) error {
+	pairs := list(each(slices.Sorted(maps.Keys(tags)), func(key string) string { return key + "=" + tags[key] }))
+	return constraint("tags", "{"+pairs[1:len(pairs)-1]+"}", fmt.Sprintf(atMost, logs.MaxTags))
 }
 
 func taggable(text string) bool {

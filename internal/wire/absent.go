@@ -18,7 +18,7 @@ import (
 var titles = map[string]string{
 	"sqs": "SQS", "sns": "SNS", "monitoring": "CloudWatch", "logs": "CloudWatch Logs", "lambda": "Lambda",
 
-	"acm": "Certificate Manager", "apigateway": "API Gateway", "appconfig": "AppConfig", "appsync": "AppSync", "athena": "Athena",
+	"acm": "Certificate Manager", "apigateway": "API Gateway", "appconfig": "AppConfig", "application-autoscaling": "Application Auto Scaling", "appsync": "AppSync", "athena": "Athena",
 	"autoscaling": "Auto Scaling", "backup": "Backup", "batch": "Batch", "bedrock": "Bedrock", "cloudformation": "CloudFormation",
 	"cloudfront": "CloudFront", "cloudtrail": "CloudTrail", "codebuild": "CodeBuild", "codecommit": "CodeCommit", "codedeploy": "CodeDeploy",
 	"codepipeline": "CodePipeline", "cognito-identity": "Cognito", "cognito-idp": "Cognito", "config": "Config", "dynamodb": "DynamoDB",
@@ -84,8 +84,25 @@ func (x *exchange) detectAbsent(scope sigv4.Scope) bool {
 	default:
 		x.call.Protocol = protocolREST
 	}
-	x.absent.why = fault.Newf(fault.InvalidAction, "Godwit has no %s; it speaks %s.", title, h.speaks())
+	x.absent.why = h.noService(title)
 	return true
+}
+
+// detectForeign is detectAbsent for a request that nothing has found a service for: it is signed
+// for one whose name nobody here knows, and its path is not one of Query, so that it is REST.
+func (x *exchange) detectForeign(scope sigv4.Scope) bool {
+	r := x.r
+	if scope.Service == "" || !x.onPath() || isQueuePath(r.URL.Path) || isForm(r) || r.URL.Query().Has("Action") {
+		return false
+	}
+	x.service, x.call.Protocol = nobody, protocolREST
+	x.absent.why = x.handler.noService(printable(scope.Service))
+	return true
+}
+
+// noService refuses a request for a service that is not here.
+func (h *Handler) noService(title string) *fault.Error {
+	return fault.Newf(fault.InvalidAction, "Godwit has no %s; it speaks %s.", title, h.speaks())
 }
 
 // targetOf is the prefix of the request's X-Amz-Target; not ok if there is none. A form with one

@@ -72,6 +72,9 @@ func (x *exchange) detect() {
 		x.setService(s)
 		return
 	}
+	if x.detectForeign(scope) {
+		return
+	}
 	x.service = h.Services[0] // for its errors, until the service is known
 }
 

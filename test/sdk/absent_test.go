@@ -88,6 +88,16 @@ func TestServicesThatAreNotHere(t *testing.T) {
 			`{"__type":"UnknownOperationException","message":"Godwit has no EFS` + speaks + `"}`,
 		},
 		{
+			"a REST service that nobody knows", "GET", "/workspaces", "aps", nil, "", 404, "application/json",
+			`{"__type":"UnknownOperationException","message":"Godwit has no aps` + speaks + `"}`,
+		},
+		{
+			"Application Auto Scaling", "POST", "/", "application-autoscaling",
+			map[string]string{"Content-Type": "application/x-amz-json-1.1", "X-Amz-Target": "AnyScaleFrontendService.DescribeScalableTargets"},
+			"{}", 400, "application/x-amz-json-1.1",
+			`{"__type":"com.amazon.coral.service#UnknownOperationException","message":"Godwit has no Application Auto Scaling` + speaks + `"}`,
+		},
+		{
 			"CBOR", "POST", "/service/Nobody_2020/operation/Do", "nobody",
 			map[string]string{"Content-Type": "application/cbor", "smithy-protocol": "rpc-v2-cbor"},
 			"\xa0", 400, "application/cbor",

@@ -37,7 +37,7 @@ func TestUnitInstalled(t *testing.T) {
 	if !strings.Contains(install, then) {
 		t.Fatalf("nothing is given to the user godwit:\n%s", install)
 	}
-	m.run(t, "sh", "-ec", "cd /deploy\n"+strings.Replace(install, then, "sed -i s/127.0.0.1:4566/"+addr+"/ /etc/godwit/godwit.yaml\n"+then, 1))
+	m.run(t, "sh", "-ec", "cd /\n"+strings.Replace(install, then, "sed -i s/127.0.0.1:4566/"+addr+"/ /etc/godwit/godwit.yaml\n"+then, 1))
 	ready()
 	process := func() string { return m.run(t, "systemctl", "show", "--property=MainPID", "godwit.service") }
 	before := process()

@@ -127,6 +127,47 @@ func runsIt(t *testing.T, r *run) bool {
 }
 
 var (
+	// quoted is what a shell leaves as it stands: documents of others, and programs.
+	quoted = regexp.MustCompile(`(?s)<<'EOF'.*?\nEOF\n|'[^']*'`)
+	// sets is an assignment to a variable, or a loop's; reads is one that is used.
+	sets  = regexp.MustCompile(`(?m)(?:^|[\s;(])([A-Za-z_]\w*)=|\bfor (\w+) in\b`)
+	reads = regexp.MustCompile(`\$\{?([A-Za-z_]\w*)`)
+	// asks is a call of the AWS CLI, to wherever its settings lead.
+	asks = regexp.MustCompile(`(?m)(?:^|[|;(])\s*aws [^\n]*`)
+	// leads has all calls of the AWS CLI go to Godwit.
+	leads = regexp.MustCompile(`(?m)\bAWS_ENDPOINT_URL=|^\s*aws\(\) `)
+)
+
+// TestDocumentsStandAlone: who pastes the commands of one document alone, from its beginning, has
+// set each variable before it is used, and has the AWS CLI ask Godwit, and not AWS by whatever
+// credentials there are.
+func TestDocumentsStandAlone(t *testing.T) {
+	known := map[string]map[string]bool{}
+	led := map[string]bool{}
+	for _, b := range Commands(documents(t)) {
+		d := b.Document
+		if known[d] == nil {
+			known[d] = map[string]bool{"PATH": true, "HOME": true, "PWD": true, "AWS_ACCESS_KEY_ID": true, "AWS_SECRET_ACCESS_KEY": true}
+		}
+		text := quoted.ReplaceAllString(b.Text, "''\n")
+		for _, set := range sets.FindAllStringSubmatch(text, -1) {
+			known[d][set[1]+set[2]] = true
+		}
+		for _, read := range reads.FindAllStringSubmatch(text, -1) {
+			if !known[d][read[1]] {
+				t.Errorf("%s: nothing before this has set %s:\n%s", d, read[1], b.Text)
+			}
+		}
+		led[d] = led[d] || leads.MatchString(text)
+		for _, call := range asks.FindAllString(text, -1) {
+			if !led[d] && !strings.Contains(call, "--endpoint-url") {
+				t.Errorf("%s: this asks AWS:\n%s", d, strings.TrimSpace(call))
+			}
+		}
+	}
+}
+
+var (
 	making    = regexp.MustCompile(`(?m)^(?:[A-Z_]+=\S+ )*make ([a-z-]+)`)
 	goTest    = regexp.MustCompile(`(?m)^(?:[A-Z_]+=\S+ )*go test [^\n]*`)
 	chosen    = regexp.MustCompile(`-run '?\^?(\w+)`)

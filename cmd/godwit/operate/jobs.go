@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"godwit.dev/godwit/internal/config"
 )
 
 // Jobs lists, begins and cancels jobs.
@@ -60,8 +62,8 @@ type startJob struct {
 	Cause    *string  `env:"-" placeholder:"TEXT" help:"Only dead letters with this cause; only deliveries whose last attempt tells of it."`
 	From     *string  `env:"-" placeholder:"ARN" help:"Only dead letters of this queue or subscription."`
 	ID       []string `env:"-" name:"id" placeholder:"ID" help:"Only these messages, by position, or deliveries, by id; may be repeated."`
-	Since    *string  `env:"-" placeholder:"TIME" help:"Only what was sent then or later, such as 2026-01-31T12:00:00Z."`
-	Until    *string  `env:"-" placeholder:"TIME" help:"Only what was sent before."`
+	Since    *string  `env:"-" placeholder:"TIME" help:"Only what was sent then or later: 2026-01-31T12:00:00Z, or 1d for a day ago."`
+	Until    *string  `env:"-" placeholder:"TIME" help:"Only what was sent before: a time, or 1d for what is older than a day."`
 	To       string   `env:"-" placeholder:"QUEUE" help:"Of redrive: where to, by name or ARN; else each message goes to where it came from."`
 	Rate     *int     `env:"-" placeholder:"N" help:"So many a second, 1 to 10000; else as fast as they go."`
 	Yes      bool     `env:"-" short:"y" help:"Begin without asking."`
@@ -131,8 +133,10 @@ func (j *startJob) spec(ctx context.Context, api *client) (object, error) {
 		case value == nil:
 		case *value == "": // as from an unset variable of the shell
 			return nil, errors.New("--" + name + " is empty, which is no condition: leave it out to mean everything")
-		case (name == "since" || name == "until") && !isTime(*value):
-			return nil, fmt.Errorf("--%s: want a time such as 2026-01-31T12:00:00Z, have %q", name, *value)
+		case name == "since" || name == "until":
+			if where[name], err = api.moment(ctx, *value); err != nil {
+				return nil, fmt.Errorf("--%s: %w", name, err)
+			}
 		default:
 			where[name] = *value
 		}
@@ -149,9 +153,25 @@ func (j *startJob) spec(ctx context.Context, api *client) (object, error) {
 	return spec, nil
 }
 
-func isTime(s string) bool {
-	_, err := time.Parse(time.RFC3339, s)
-	return err == nil
+// moment is a time as the API takes it, of one in that form or of how long ago it was by the
+// server's clock. It fails if it is neither, or if the server does not tell its time.
+func (c *client) moment(ctx context.Context, text string) (string, error) {
+	if _, err := time.Parse(time.RFC3339, text); err == nil {
+		return text, nil
+	}
+	ago, err := config.ParseDuration(text)
+	if err != nil {
+		return "", fmt.Errorf("want a time such as 2026-01-31T12:00:00Z, or how long ago, such as 1d or 90m, have %q", text)
+	}
+	var overview struct {
+		Server struct {
+			Now time.Time `json:"now"`
+		} `json:"server"`
+	}
+	if err := c.get(ctx, "overview", nil, &overview); err != nil {
+		return "", err
+	}
+	return overview.Server.Now.Add(-ago).UTC().Format(time.RFC3339Nano), nil
 }
 
 // confirm counts the things that a job would concern, and asks whether to begin it.

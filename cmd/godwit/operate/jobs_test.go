@@ -64,15 +64,25 @@ func TestEmptyConditions(t *testing.T) {
 func TestRefusedConditions(t *testing.T) {
 	c := server(t, map[string]string{"overview": overview, "jobs": `{"id":"j","state":"completed"}`})
 	for want, j := range map[string]startJob{
-		`--since: want a time such as 2026-01-31T12:00:00Z, have "yesterday"`: {Resource: "dead", Since: new("yesterday")},
-		`--until: want a time such as 2026-01-31T12:00:00Z, have "12:00"`:     {Resource: "dead", Until: new("12:00")},
-		`want a name or an ARN, and no URL, have "http://h/000000000000/q"`:   {Resource: "http://h/000000000000/q"},
+		`--since: want a time such as 2026-01-31T12:00:00Z, or how long ago, such as 1d or 90m, have "yesterday"`: {Resource: "dead", Since: new("yesterday")},
+		`--until: want a time such as 2026-01-31T12:00:00Z, or how long ago, such as 1d or 90m, have "12:00"`:     {Resource: "dead", Until: new("12:00")},
+		`want a name or an ARN, and no URL, have "http://h/000000000000/q"`:                                       {Resource: "http://h/000000000000/q"},
 	} {
 		j.Connection, j.Kind, j.Yes = c, "delete", true
 		var out bytes.Buffer
 		if err := j.Run(Streams{Out: &out, Err: &out}); err == nil || err.Error() != want {
 			t.Errorf("%v, want %s", err, want)
 		}
+	}
+}
+
+// A duration is so long ago by the server's clock, which may be a virtual one.
+func TestConditionsByAge(t *testing.T) {
+	c := server(t, map[string]string{"overview": `{"server":{"region":"us-east-1","account":"000000000000","now":"2024-03-01T12:00:00.5Z"}}`})
+	j := startJob{Connection: c, Kind: "delete", Resource: "dead", Since: new("1d"), Until: new("1h30m")}
+	spec, err := j.spec(t.Context(), c.client())
+	if want := "map[since:2024-02-29T12:00:00.5Z until:2024-03-01T10:30:00.5Z]"; err != nil || fmt.Sprint(spec["where"]) != want {
+		t.Errorf("%v, %v, want %s", spec["where"], err, want)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"os"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -31,9 +32,16 @@ func TestAdminIndex(t *testing.T) {
 		if e["does"] == "" {
 			t.Errorf("%s %s has no line in the index", method, path)
 		}
-		if r := visit(t, endpoint+path); method == http.MethodGet && r.Status == http.StatusNotFound {
+		if method != http.MethodGet {
+			continue
+		}
+		r := visit(t, endpoint+path)
+		if r.Status == http.StatusNotFound {
 			t.Errorf("GET %s: %d", path, r.Status)
 		}
+		link, _, _ := strings.Cut(r.Header.Get("Link"), ">") // of what is deprecated
+		successor, _ := e["successor"].(string)
+		equal(t, path+" is replaced by", strings.TrimPrefix(link, "<"), successor)
 	}
 	equal(t, "listed, as documented", documented, listed)
 	equal(t, "without the last slash", http.StatusOK, visit(t, endpoint+"/_godwit").Status)

@@ -120,14 +120,16 @@ func TestListFaults(t *testing.T) {
 
 // The index has what is served, and nothing else; a browser gets a page.
 func TestIndex(t *testing.T) {
-	h := admin.Index("1.2", []string{"GET /_godwit/clock", "GET /_godwit/queue", "GET /_godwit/new"})
+	h := admin.Index("1.2", []string{"GET /_godwit/clock", "GET /_godwit/queue", "POST /_godwit/sms/receive", "GET /_godwit/new"})
 	status, answer := call(t, h, "GET", "")
 	var paths []string
 	for _, p := range answer["paths"].([]any) {
 		e := p.(map[string]any)
-		paths = append(paths, fmt.Sprint(e["method"], " ", e["path"], " ", e["does"] != ""))
+		paths = append(paths, fmt.Sprint(e["method"], " ", e["path"], " ", e["does"] != "", " ", e["successor"]))
 	}
-	want := []string{"GET /_godwit/clock true", "GET /_godwit/queue true", "GET /_godwit/new false"}
+	want := []string{
+		"GET /_godwit/clock true /_godwit/v1/clock", "GET /_godwit/queue true /_godwit/v1/queue", "POST /_godwit/sms/receive true <nil>", "GET /_godwit/new false <nil>",
+	}
 	if d := cmp.Diff(want, paths); d != "" || status != http.StatusOK || answer["version"] != "1.2" {
 		t.Errorf("status %d, answer %v (-want +got):\n%s", status, answer, d)
 	}
@@ -137,7 +139,8 @@ func TestIndex(t *testing.T) {
 	h.ServeHTTP(w, r)
 	page := w.Body.String()
 	if kind := w.Header().Get("Content-Type"); kind != "text/html; charset=utf-8" ||
-		!strings.Contains(page, `<a href="/_godwit/clock">`) || strings.Contains(page, `<a href="/_godwit/queue">`) || !strings.Contains(page, "/_godwit/queue") {
+		!strings.Contains(page, `<a href="/_godwit/clock">`) || strings.Contains(page, `<a href="/_godwit/queue">`) || !strings.Contains(page, "/_godwit/queue") ||
+		strings.Contains(page, `<a href="/_godwit/sms/receive">`) || !strings.Contains(page, "replaced by <code>/_godwit/v1/clock</code>") {
 		t.Errorf("%s: %s", kind, page)
 	}
 }

@@ -15,34 +15,45 @@ type entry struct {
 
 	// Open says that the path needs no parameters, so that the page can link to it.
 	Open bool `json:"-"`
+
+	// Successor is the path of the operator's API that replaces it; empty: none does.
+	Successor string `json:"successor,omitempty"`
+}
+
+// successors are the ends of the paths that replace those of the same ends below /_godwit/, as
+// Deprecated tells of them.
+var successors = map[string]string{
+	"clock": "clock", "deliveries": "deliveries", "queue": "queue", "backlog": "subscription", "events": "function", "faults": "faults",
+	"deliveries/retry": "delivery/retry", "deliveries/drop": "delivery/drop",
+	"subscriptions/pause": "subscription/pause", "subscriptions/resume": "subscription/resume",
 }
 
 // entries are the paths below /_godwit/, in the order of docs/admin-api.md.
 var entries = []entry{
-	{"GET", "/_godwit/", "this list", true},
-	{"GET", "/_godwit/ui/", "the console: what there is and how it stands, to look at and to mend", true},
-	{"GET", "/_godwit/health", "what is wrong, if anything", true},
-	{"GET", "/_godwit/ready", "whether to send requests", true},
-	{"GET", "/_godwit/clock", "what time it is here, by which clock, and when the next timer of a virtual one is due", true},
-	{"POST", "/_godwit/clock", "moves the virtual clock", false},
-	{"GET", "/_godwit/deliveries", "a subscription's deliveries, attempt by attempt", false},
-	{"GET", "/_godwit/queue", "what is in a queue, and what happened to it", false},
-	{"GET", "/_godwit/backlog", "what a subscription is owed: how much, since when, and whether it is paused", false},
-	{"POST", "/_godwit/deliveries/retry", "makes the next attempt of one delivery, or of all, due now", false},
-	{"POST", "/_godwit/deliveries/drop", "gives up on one delivery, or on all: into the dead-letter queue", false},
-	{"POST", "/_godwit/subscriptions/pause", "stops a subscription's deliveries", false},
-	{"POST", "/_godwit/subscriptions/resume", "lets them go on", false},
-	{"GET", "/_godwit/outbox/sms", "the text messages that godwit dev keeps in place of sending them", true},
-	{"POST", "/_godwit/sms/receive", "take a text message as if a phone had sent it", true},
-	{"GET", "/_godwit/outbox", "the mails that godwit dev keeps in place of sending them", true},
-	{"GET", "/_godwit/outbox/push", "the push messages that godwit dev keeps in place of sending them", true},
-	{"GET", "/_godwit/events", "the asynchronous invocations that wait for a function: how many, and since when", false},
-	{"GET", "/_godwit/functions/code", "a function's zip, by the token of the link that GetFunction gives", false},
-	{"POST", "/_godwit/keys/rotate-root", "puts what is sealed on the disk under a new root key", false},
-	{"GET", "/_godwit/faults", "what is made to fail on purpose", true},
-	{"POST", "/_godwit/faults", "makes a queue, a function, a delivery stream, a platform application, mails or text messages, or all of a service, fail on purpose (godwit dev only)", false},
-	{"GET", "/_godwit/v1/openapi.json", "the OpenAPI document of the operator's API, whose paths begin with /_godwit/v1/", true},
-	{"GET", "/metrics", "metrics in Prometheus's form", true},
+	{"GET", "/_godwit/", "this list", true, ""},
+	{"GET", "/_godwit/ui/", "the console: what there is and how it stands, to look at and to mend", true, ""},
+	{"GET", "/_godwit/health", "what is wrong, if anything", true, ""},
+	{"GET", "/_godwit/ready", "whether to send requests", true, ""},
+	{"GET", "/_godwit/clock", "what time it is here, by which clock, and when the next timer of a virtual one is due", true, ""},
+	{"POST", "/_godwit/clock", "moves the virtual clock", false, ""},
+	{"GET", "/_godwit/deliveries", "a subscription's deliveries, attempt by attempt", false, ""},
+	{"GET", "/_godwit/queue", "what is in a queue, and what happened to it", false, ""},
+	{"GET", "/_godwit/backlog", "what a subscription is owed: how much, since when, and whether it is paused", false, ""},
+	{"POST", "/_godwit/deliveries/retry", "makes the next attempt of one delivery, or of all, due now", false, ""},
+	{"POST", "/_godwit/deliveries/drop", "gives up on one delivery, or on all: into the dead-letter queue", false, ""},
+	{"POST", "/_godwit/subscriptions/pause", "stops a subscription's deliveries", false, ""},
+	{"POST", "/_godwit/subscriptions/resume", "lets them go on", false, ""},
+	{"GET", "/_godwit/outbox/sms", "the text messages that godwit dev keeps in place of sending them", true, ""},
+	{"POST", "/_godwit/sms/receive", "take a text message as if a phone had sent it", false, ""},
+	{"GET", "/_godwit/outbox", "the mails that godwit dev keeps in place of sending them", true, ""},
+	{"GET", "/_godwit/outbox/push", "the push messages that godwit dev keeps in place of sending them", true, ""},
+	{"GET", "/_godwit/events", "the asynchronous invocations that wait for a function: how many, and since when", false, ""},
+	{"GET", "/_godwit/functions/code", "a function's zip, by the token of the link that GetFunction gives", false, ""},
+	{"POST", "/_godwit/keys/rotate-root", "puts what is sealed on the disk under a new root key", false, ""},
+	{"GET", "/_godwit/faults", "what is made to fail on purpose", true, ""},
+	{"POST", "/_godwit/faults", "makes a queue, a function, a delivery stream, a platform application, mails or text messages, or all of a service, fail on purpose (godwit dev only)", false, ""},
+	{"GET", "/_godwit/v1/openapi.json", "the OpenAPI document of the operator's API, whose paths begin with /_godwit/v1/", true, ""},
+	{"GET", "/metrics", "metrics in Prometheus's form", true, ""},
 }
 
 // index is the answer of Index.
@@ -57,6 +68,9 @@ func Index(version string, patterns []string) http.Handler {
 	answer := index{Version: version}
 	for _, e := range entries {
 		if slices.Contains(patterns, e.Method+" "+e.Path) {
+			if to := successors[strings.TrimPrefix(e.Path, "/_godwit/")]; to != "" {
+				e.Successor = "/_godwit/v1/" + to
+			}
 			answer.Paths = append(answer.Paths, e)
 		}
 	}
@@ -89,7 +103,7 @@ td { padding: .15em 1em .15em 0; vertical-align: top }
 </style>
 <h1>Godwit {{.Version}}</h1>
 <table>
-{{range .Paths}}<tr><td>{{.Method}}<td>{{if .Open}}<a href="{{.Path}}"><code>{{.Path}}</code></a>{{else}}<code>{{.Path}}</code>{{end}}<td>{{.Does}}
+{{range .Paths}}<tr><td>{{.Method}}<td>{{if .Open}}<a href="{{.Path}}"><code>{{.Path}}</code></a>{{else}}<code>{{.Path}}</code>{{end}}<td>{{.Does}}{{with .Successor}}; replaced by <code>{{.}}</code>{{end}}
 {{end}}</table>
 <p>Parameters, bodies and answers: docs/admin-api.md.
 </html>

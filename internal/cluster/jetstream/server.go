@@ -84,6 +84,9 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 		if err := o.route(options); err != nil {
 			return nil, err
 		}
+		if err := canListen(ctx, options.Cluster.Host, options.Cluster.Port); err != nil {
+			return nil, err
+		}
 	}
 	secret := users(options)
 	kept := options.Clone() // the server changes what it is given
@@ -109,6 +112,18 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+// canListen listens where routes are to come in, and stops again: the engine only logs that it
+// cannot, and is then never ready. Others that connect meanwhile try again.
+func canListen(ctx context.Context, host string, port int) error {
+	var lc net.ListenConfig
+	at := net.JoinHostPort(host, strconv.Itoa(port))
+	l, err := lc.Listen(ctx, "tcp", at)
+	if err != nil {
+		return fmt.Errorf("cannot listen for the replicated logs of other nodes on %s: %w", at, err)
+	}
+	return l.Close()
 }
 
 // tlsTime bounds the handshake of a route, in seconds.

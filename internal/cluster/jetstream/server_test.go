@@ -4,11 +4,13 @@ import (
 	"bufio"
 	"cmp"
 	"context"
+	"errors"
 	"io"
 	"net"
 	"net/url"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -81,5 +83,24 @@ func TestSlowGreeting(t *testing.T) {
 	defer s.Close()
 	if got := s.options.AuthTimeout; got != startTime.Seconds() {
 		t.Errorf("the engine waits for %v seconds", got)
+	}
+}
+
+// A node whose port for routes another process has says so.
+func TestPortIsTaken(t *testing.T) {
+	var lc net.ListenConfig
+	l, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	at := l.Addr().String()
+	s, err := Start(t.Context(), Options{Cluster: "c", Node: "a", Dir: t.TempDir(), Listen: at, Routes: []string{at}, Secret: "s"})
+	if err == nil {
+		s.Close()
+		t.Fatal("it has started")
+	}
+	if !errors.Is(err, syscall.EADDRINUSE) || !strings.Contains(err.Error(), at) {
+		t.Errorf("it says %v", err)
 	}
 }

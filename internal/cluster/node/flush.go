@@ -66,7 +66,8 @@ func (n *Node) noteApplied(position uint64, size int, accepted, commit bool) {
 		n.flushing.committed = position
 	}
 	if accepted {
-		n.ownerHeard = clock.System.Now()
+		n.accepted = clock.System.Now()
+		n.ownerHeard = n.accepted
 	}
 }
 

@@ -72,7 +72,8 @@ type Node struct {
 	replica *replica.Replica
 
 	mu         sync.Mutex
-	ownerHeard time.Time // when a record was accepted last
+	ownerHeard time.Time // when a record was accepted last, or who tries to take over began to wait again
+	accepted   time.Time // when a record was accepted last
 	behind     bool      // it has not yet applied the log up to its end at the start
 	target     uint64    // that end
 	owner      *replica.Owner
@@ -99,7 +100,8 @@ func Open(o Options) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Node{options: o, replica: r, ownerHeard: clock.System.Now(), behind: true, changed: make(chan struct{}), holding: make(chan struct{}, 1)}, nil
+	now := clock.System.Now()
+	return &Node{options: o, replica: r, ownerHeard: now, accepted: now, behind: true, changed: make(chan struct{}), holding: make(chan struct{}, 1)}, nil
 }
 
 // State is the state of a node.
@@ -113,6 +115,7 @@ type State struct {
 	Leaving bool          // it was the owner, and its server is being stopped
 	Serving bool          // and serves
 	Behind  bool          // the replica has not yet applied the log up to its end at the start
+	Heard   time.Time     // when it applied a record of an owner last, or was opened; an owner writes several a second
 	Log     replog.Extent // as of some seconds ago
 }
 
@@ -127,7 +130,7 @@ func (n *Node) State() (s State, changed <-chan struct{}) {
 	return State{
 		Owner: name, Epoch: f.Epoch, Number: f.Number, Durable: n.flushing.durable,
 		Own: own, Leaving: n.owner != nil && !own, Serving: n.serving && n.owner.Failed() == nil, Behind: n.behind,
-		Log: n.log, Process: n.identity(),
+		Heard: n.accepted, Log: n.log, Process: n.identity(),
 	}, n.changed
 }
 

@@ -259,12 +259,19 @@ func within(path, dir string) bool { return path == dir || strings.HasPrefix(pat
 
 func (f *front) ready(w http.ResponseWriter) {
 	if s, ok := f.stateOf(); ok && !f.closing.Load() {
-		if owner := f.whose(s); owner != "" && (owner != f.part.node.Name || s.Serving) && !s.Behind && !f.part.logStopped.Load() {
+		if owner := f.whose(s); owner != "" && (owner != f.part.node.Name || s.Serving) && !s.Behind && !f.silent(s) && !f.part.logStopped.Load() {
 			_, _ = io.WriteString(w, "{\"status\":\"ready\"}\n")
 			return
 		}
 	}
 	http.Error(w, `{"status":"not ready"}`, http.StatusServiceUnavailable)
+}
+
+// silent reports that nothing was heard of the owner for as long as requests wait for one: they are
+// refused, and other nodes may serve.
+func (f *front) silent(s node.State) bool {
+	ahead := f.ahead.Load()
+	return clock.System.Now().Sub(s.Heard) > ownerTime && (ahead == nil || ahead.Epoch <= s.Epoch)
 }
 
 // serve has the owner of the state answer, this process or a peer. A request that was certainly

@@ -20,6 +20,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -55,6 +56,9 @@ type Options struct {
 	Logger *slog.Logger
 }
 
+// ErrUnusable reports that the engine gives up what is in its directory, such as damaged files.
+var ErrUnusable = errors.New("the replicated log cannot be started")
+
 // Server is a node of JetStream.
 type Server struct {
 	server *server.Server
@@ -69,8 +73,8 @@ type Server struct {
 	routes  []string
 }
 
-// Start starts a node. It may have no majority yet. Errors: of its options, its directory
-// and its port; the context's.
+// Start starts a node. It may have no majority yet. Errors: ErrUnusable; of its options and
+// its port; the context's.
 func Start(ctx context.Context, o Options) (*Server, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -94,8 +98,13 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the replicated log cannot be started: %w", err)
 	}
-	ns.SetLoggerV2(&logger{o.Logger}, false, false, false)
+	lines := &logger{log: o.Logger}
+	ns.SetLoggerV2(lines, false, false, false)
 	ns.Start()
+	if why := lines.fatal.Load(); why != nil { // it has given up, and would never be ready
+		ns.Shutdown()
+		return nil, fmt.Errorf("%w: %s", ErrUnusable, *why)
+	}
 	if len(o.Routes) > 0 {
 		// The server itself opens its routes only once its clients' port is open, and here it
 		// has none: it waits for that for good, and this call does its work in its place.
@@ -255,14 +264,21 @@ func pause(ctx context.Context, d time.Duration) error {
 }
 
 // logger passes the server's log lines on, as they are.
-type logger struct{ log *slog.Logger }
+type logger struct {
+	log   *slog.Logger
+	fatal atomic.Pointer[string] // the latest line at which the server expects the process to end
+}
 
 func (l *logger) Noticef(format string, v ...any) { l.tell(slog.LevelDebug, format, v) }
 func (l *logger) Debugf(string, ...any)           {}
 func (l *logger) Tracef(string, ...any)           {}
 func (l *logger) Warnf(format string, v ...any)   { l.tell(slog.LevelInfo, format, v) }
 func (l *logger) Errorf(format string, v ...any)  { l.tell(slog.LevelWarn, format, v) }
-func (l *logger) Fatalf(format string, v ...any)  { l.tell(slog.LevelError, format, v) }
+func (l *logger) Fatalf(format string, v ...any) {
+	why := strings.TrimSpace(fmt.Sprintf(format, v...))
+	l.fatal.Store(&why)
+	l.tell(slog.LevelError, format, v)
+}
 
 func (l *logger) tell(level slog.Level, format string, v []any) {
 	if l.log.Enabled(context.Background(), level) {

@@ -8,6 +8,8 @@ import (
 	"io"
 	"net"
 	"net/url"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -45,6 +47,28 @@ func TestStopped(t *testing.T) {
 	s.Close()
 	if s.Stopped() {
 		t.Error("a closed one has stopped")
+	}
+}
+
+// A node whose part of the logs cannot be opened, such as a damaged one, says why, and what it has
+// begun by then ends in order.
+func TestLogsCannotBeOpened(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range []Options{
+		{Node: "a", Dir: file},
+		{Node: "a", Dir: file, Cluster: "c", Listen: "127.0.0.1:0", Routes: []string{"127.0.0.1:1"}, Secret: "s"},
+	} {
+		s, err := Start(t.Context(), o)
+		if err == nil {
+			s.Close()
+			t.Fatal("it has started")
+		}
+		if !errors.Is(err, ErrUnusable) || !strings.Contains(err.Error(), "not a directory") {
+			t.Errorf("with %d routes: %v", len(o.Routes), err)
+		}
 	}
 }
 

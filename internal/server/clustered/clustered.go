@@ -254,6 +254,9 @@ func (p *part) join(ctx context.Context) (leave func(), err error) {
 		Cluster: "godwit", Node: p.node.Name, Dir: filepath.Join(p.cfg.Data, logDir), Listen: p.listensAt(p.self.Route),
 		Routes: p.members.known.Load().Routes(), TLS: p.net.Routes(), Secret: p.node.Secret, Logger: p.log,
 	})
+	if errors.Is(err, jetstream.ErrUnusable) {
+		err = fmt.Errorf("%w: if its files are damaged, keep %s elsewhere, and start the node with an empty one, as if its disk was lost", err, p.cfg.Data)
+	}
 	if err != nil {
 		return leave, err
 	}

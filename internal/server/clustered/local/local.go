@@ -191,14 +191,15 @@ func (l *cluster) keep(ctx context.Context, n *clustered.Node) error {
 		if ctx.Err() != nil {
 			return nil
 		}
+		ran := clock.System.Now().Sub(began)
 		var ended *exec.ExitError
 		switch {
-		case errors.As(err, &ended) && (ended.ExitCode() == 1 || ended.ExitCode() == 2):
+		case errors.As(err, &ended) && isFinal(ended.ExitCode(), ran):
 			return fmt.Errorf("node %s: %w", n.Name, err) // it has logged the reason
 		case err != nil && ended == nil:
 			return fmt.Errorf("node %s cannot be started: %w", n.Name, err)
 		}
-		if clock.System.Now().Sub(began) > steadyTime {
+		if ran > steadyTime {
 			wait = restartTime
 		}
 		l.Logger.Warn("a node has ended and is started again", "node", n.Name, "reason", err)
@@ -207,6 +208,12 @@ func (l *cluster) keep(ctx context.Context, n *clustered.Node) error {
 		}
 		wait = min(2*wait, restartMost)
 	}
+}
+
+// isFinal reports whether a process that ends with a status would do so again: 1 is an error that it has
+// told, and 2 is wrong settings or files, which it finds at the start. A panic of Go's is 2 as well, at any time.
+func isFinal(status int, ran time.Duration) bool {
+	return status == 1 || status == 2 && ran <= steadyTime
 }
 
 func (l *cluster) runOnce(ctx context.Context, n *clustered.Node) error {

@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"godwit.dev/godwit/internal/bootstrap"
 	"godwit.dev/godwit/internal/config"
@@ -102,6 +103,26 @@ func TestWhatDoesNotGo(t *testing.T) {
 	}
 	if _, err := ReadNode(filepath.Join(single, nodeFile)); err == nil {
 		t.Error("a node without a file was read")
+	}
+}
+
+// A node that panics is started again, and does not take the others with it.
+func TestEndsThatAreFinal(t *testing.T) {
+	for _, c := range []struct {
+		status int
+		ran    time.Duration
+		want   bool
+	}{
+		{1, time.Second, true},
+		{1, time.Hour, true},
+		{2, time.Second, true},
+		{2, time.Hour, false},
+		{75, time.Second, false},
+		{-1, time.Second, false}, // a signal
+	} {
+		if got := isFinal(c.status, c.ran); got != c.want {
+			t.Errorf("status %d after %v: %v, want %v", c.status, c.ran, got, c.want)
+		}
 	}
 }
 

@@ -348,8 +348,13 @@ func (s *Store) cover(v *files.Version, number uint64, level int, note *badblock
 	return covered, flush()
 }
 
-// candidates calls f for the writes of a table in a span of keys.
+// candidates calls f for the writes of a table in a span of keys. It begins with no table once the store
+// is closed: in a damaged one f may be called for nothing, while each block that is read takes tenths of a
+// second, in which Pebble looks for the bit that has flipped.
 func (s *Store) candidates(v *files.Version, t *files.Table, span badblocks.Span, f func(files.Write) error) error {
+	if err := s.repairs.ctx.Err(); err != nil {
+		return err
+	}
 	numbers := make([]uint64, len(t.Values))
 	for i, id := range t.Values {
 		numbers[i] = v.Values[id]

@@ -19,12 +19,15 @@ import (
 const readSize = 4 << 10
 
 // What is left of a body that its handler did not want is read on, up to
-// maxDiscard bytes, to keep the connection. A connection that ends is read for
-// lingerTime more, up to maxLinger bytes, so that the answer arrives.
+// maxDiscard bytes, to keep the connection. A connection that ends is read on while
+// its caller sends lingerStep in lingerTime, so that the answer arrives: up to maxLinger bytes,
+// which is more than ten of the largest messages, and for longestLinger at most.
 const (
-	maxDiscard = 256 << 10
-	maxLinger  = 1 << 20
-	lingerTime = 500 * time.Millisecond
+	maxDiscard    = 256 << 10
+	maxLinger     = 32 << 20
+	lingerStep    = 16 << 10
+	lingerTime    = 500 * time.Millisecond
+	longestLinger = 5 * time.Second
 )
 
 // slack is by which fraction of its timeout a deadline may be too early: setting one is
@@ -247,6 +250,16 @@ func (r *replayed) Read(p []byte) (n int, err error) {
 	}
 	r.frames.follow(p[:n])
 	return n, err
+}
+
+// CloseWrite ends the answers, and then reads on: net/http closes the connection 500 ms later
+// whether the caller is still sending or not.
+func (r *replayed) CloseWrite() error {
+	err := r.halfCloser.CloseWrite()
+	if err == nil {
+		readOn(r.halfCloser)
+	}
+	return err
 }
 
 // NetConn is the connection below.

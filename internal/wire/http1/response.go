@@ -245,11 +245,24 @@ func appendField(b []byte, key, value string) []byte {
 // linger lets a caller that may still be sending read the last answer: to close
 // at once could take it away.
 func (x *exchange) linger() {
-	if x.conn.tcp.CloseWrite() != nil {
-		return
-	}
-	x.conn.setReadDeadline(clock.System.Now().Add(lingerTime))
-	if _, err := io.CopyN(io.Discard, x.conn.tcp, maxLinger); err == nil { // he sends on
+	if x.conn.tcp.CloseWrite() == nil && readOn(x.conn.tcp) { // he sends on
 		<-after(lingerTime)
 	}
+}
+
+// readOn discards what still comes on a connection that has had its last answer, as far as the
+// constants allow, and reports whether that was too much.
+func readOn(tcp net.Conn) (tooMuch bool) {
+	end := clock.System.Now().Add(longestLinger)
+	for range maxLinger / lingerStep {
+		now := clock.System.Now()
+		if now.After(end) {
+			break
+		}
+		_ = tcp.SetReadDeadline(now.Add(lingerTime)) // a closed connection says so when it is read
+		if _, err := io.CopyN(io.Discard, tcp, lingerStep); err != nil {
+			return false
+		}
+	}
+	return true
 }

@@ -245,6 +245,15 @@ func TestUnreadBodies(t *testing.T) {
 		t.Error("the end of the connection was not said")
 	}
 	c.Close()
+
+	// Most clients read nothing before they have sent all.
+	body := strings.Repeat("x", 20<<20)
+	c = dial(t, addr)
+	c.send(request(body))
+	c.answer(413, "")
+	c = dial(t, addr)
+	c.send("POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n1400000\r\n" + body + "\r\n0\r\n\r\n") // left to net/http
+	c.answer(413, "")
 }
 
 func TestAnswers(t *testing.T) {

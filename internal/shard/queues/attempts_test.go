@@ -3,7 +3,9 @@ package queues_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"godwit.dev/godwit/internal/clock"
@@ -96,6 +98,43 @@ func TestRepeatedReceiveFails(t *testing.T) {
 				t.Fatal(err)
 			}
 			counts(t, e, queue.Counts{Visible: 1})
+		}
+	})
+}
+
+// TestRepeatedReceiveWaits: where several receives with one ReceiveRequestAttemptId wait, as the client of
+// the first has lost its connection, a message that comes is for all of them, and for no other.
+func TestRepeatedReceiveWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := context.Background()
+		q := shardtest.QueueARN("q.fifo")
+		e := shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, memory.New(), nil), Clock: clock.System})
+		defer e.Close()
+		if err := e.CreateQueue(ctx, queues.QueueSpec{ARN: q, Attributes: map[string]string{"FifoQueue": "true"}}); err != nil {
+			t.Fatal(err)
+		}
+		handles := make([]string, 4)
+		var receives sync.WaitGroup
+		for i, attempt := range []string{"again", "other", "again", "again"} {
+			receives.Go(func() {
+				got, err := e.Receive(ctx, queues.ReceiveRequest{Queue: q, Max: 1, Visibility: time.Hour, Wait: 20 * time.Second, Attempt: attempt})
+				if err != nil {
+					t.Error(err)
+				}
+				for _, m := range got {
+					handles[i] += m.ReceiptHandle
+				}
+			})
+			synctest.Wait()
+		}
+		m := shardtest.NewMessage(1, "x")
+		m.Group, m.Dedup = "g", "d"
+		if _, err := e.Send(ctx, q, []queues.SendEntry{{Message: m}}); err != nil {
+			t.Fatal(err)
+		}
+		receives.Wait()
+		if first := handles[0]; first == "" || handles[1] != "" || handles[2] != first || handles[3] != first {
+			t.Errorf("handles %q", handles)
 		}
 	})
 }

@@ -246,9 +246,27 @@ func (sh *Shard) serve(qs *Queue, now int64) {
 		if found.Err != nil || len(found.Leases) == 0 {
 			return
 		}
-		qs.waiters.remove(w)
-		found.Commit.Then(func() { w.result <- found }) // and not now, to wait for the commit
+		sh.answer(qs, w, found)
+		sh.serveAgain(qs, w.attempt)
 	}
+}
+
+// serveAgain gives what a waiting receive with an attempt's id has got to those that repeat it. It
+// may have lost its client: then they would wait for what is leased to nobody.
+func (sh *Shard) serveAgain(qs *Queue, attempt string) {
+	for w := qs.waiters.next(attempt); w != nil; w = qs.waiters.next(attempt) {
+		found := sh.Receive(qs, w.max, w.visibility, attempt)
+		if found.Err != nil || len(found.Leases) == 0 {
+			return
+		}
+		sh.answer(qs, w, found)
+	}
+}
+
+// answer gives a waiting receive what it has waited for.
+func (sh *Shard) answer(qs *Queue, w *waiter, found Found) {
+	qs.waiters.remove(w)
+	found.Commit.Then(func() { w.result <- found }) // and not now, to wait for the commit
 }
 
 // failWaiters fails all waiting receives of a queue.

@@ -49,3 +49,16 @@ func (l *waiterList) remove(w *waiter) {
 		w.waiting(false)
 	}
 }
+
+// next is the first of the receives with an attempt's id, which are tries of one: nil if there is
+// none, or the id is empty.
+func (l *waiterList) next(attempt string) *waiter {
+	if attempt == "" {
+		return nil
+	}
+	w := l.first
+	for w != nil && w.attempt != attempt {
+		w = w.next
+	}
+	return w
+}

@@ -2,6 +2,7 @@ package transfer_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"godwit.dev/godwit/internal/shard/queues"
 	"godwit.dev/godwit/internal/shard/shardtest"
 	"godwit.dev/godwit/internal/shard/transfer"
+	"godwit.dev/godwit/internal/store/memory"
 )
 
 // A dead-letter queue that is out of reach gets its messages later; meanwhile
@@ -53,5 +55,38 @@ func TestDeadLetterQueueOutOfReach(t *testing.T) {
 	must(err)
 	if info.Counts.Visible != 1 {
 		t.Errorf("the dead-letter queue holds %+v", info.Counts)
+	}
+}
+
+// A dead-letter queue and the destination of a move task take messages that are larger than their
+// MaximumMessageSize: they have nowhere else to go.
+func TestMovesIntoQueuesOfSmallMessages(t *testing.T) {
+	ctx := context.Background()
+	e := shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, memory.New(), nil), Clock: clock.System})
+	defer e.Close()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	small := map[string]string{"MaximumMessageSize": "1024"}
+	died(t, e, 0)
+	must(e.SetQueueAttributes(ctx, shardtest.QueueARN("dead"), small))
+	must(e.CreateQueue(ctx, queues.QueueSpec{ARN: shardtest.QueueARN("small"), Attributes: small}))
+	_, err := e.Send(ctx, shardtest.QueueARN("q"), []queues.SendEntry{{Message: shardtest.NewMessage(1, strings.Repeat("x", 5000))}})
+	must(err)
+	for range 2 {
+		_, err := e.Receive(ctx, queues.ReceiveRequest{Queue: shardtest.QueueARN("q"), Max: 1})
+		must(err)
+	}
+	e.AwaitIdle()
+	if n := visible(t, e, "dead"); n != 1 {
+		t.Fatalf("%d dead letters", n)
+	}
+	must(e.StartMoveTask(ctx, transfer.MoveTaskSpec{ID: "x", Source: shardtest.QueueARN("dead"), Destination: shardtest.QueueARN("small")}))
+	e.AwaitIdle()
+	if n := visible(t, e, "small"); n != 1 {
+		t.Errorf("%d messages were moved", n)
 	}
 }

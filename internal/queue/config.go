@@ -55,10 +55,21 @@ type Config struct {
 	Managed        bool          // SqsManagedSseEnabled
 }
 
+// envelopedMessageBytes was the largest MaximumMessageSize until August 2025, and is still that of
+// the queues that were made with it.
+const envelopedMessageBytes = 256 << 10
+
 // Takes reports that the queue takes a delivery of a size in bytes. A queue with the largest
 // MaximumMessageSize takes what a topic makes of the largest message, whose envelope is larger.
 func (c *Config) Takes(size int) bool {
 	return size <= c.MaxMessageSize || c.MaxMessageSize == MaxMessageBytes
+}
+
+// TakesNotification is Takes for a delivery that a topic has made of a message of published bytes,
+// with its attributes. A queue that takes 256 KiB takes the envelope of each message that it would
+// take itself.
+func (c *Config) TakesNotification(size, published int) bool {
+	return c.Takes(size) || c.MaxMessageSize >= envelopedMessageBytes && published <= c.MaxMessageSize
 }
 
 // Counts are the numbers of messages in each state. They are exact, except that in a queue with

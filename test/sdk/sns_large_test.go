@@ -207,3 +207,28 @@ func failingOnce(t *testing.T, endpoint, deadLetter string) *far {
 	}))(t)
 	return f
 }
+
+// A queue with the MaximumMessageSize that was the largest for years takes the envelopes of messages that
+// have no more themselves; one of a smaller queue is too long with its envelope.
+func TestEnvelopesLargerThanTheQueueTakes(t *testing.T) {
+	endpoint := start(t)
+	c, queues := topicsClient(endpoint), client(endpoint)
+	topic := createTopic(t, c, "orders")
+	former, between, small := createQueue(t, queues, "former", "MaximumMessageSize", "262144"),
+		createQueue(t, queues, "between", "MaximumMessageSize", "262145"), createQueue(t, queues, "small", "MaximumMessageSize", "262143")
+	dead := createQueue(t, queues, "dead")
+	for _, name := range []string{"former", "between", "small"} {
+		subscribe(t, c, topic, "sqs", queueARN(name), "RedrivePolicy", `{"deadLetterTargetArn":"`+queueARN("dead")+`"}`)
+	}
+	whole := strings.Repeat(`"`, 256<<10)
+	must(c.Publish(t.Context(), &sns.PublishInput{TopicArn: &topic, Message: &whole}))(t)
+	for _, url := range []string{former, between, dead} {
+		var envelope struct{ Message string }
+		if err := json.Unmarshal([]byte(*takeMessage(t, queues, url).Body), &envelope); err != nil || envelope.Message != whole {
+			t.Errorf("%s: the envelope has %d bytes, %v", url, len(envelope.Message), err)
+		}
+	}
+	for _, url := range []string{former, between, small, dead} {
+		equal(t, url, "0", attributesOf(t, queues, url, "ApproximateNumberOfMessages")["ApproximateNumberOfMessages"])
+	}
+}

@@ -291,7 +291,7 @@ func (b *Backlogs) newArrival(d *Delivery, dest arn.ARN, m *message.Message, sta
 		if err := b.CheckEncrypted(qs, m); err != nil {
 			return queue.Arrival{}, err
 		}
-		if !cfg.Takes(m.Size()) {
+		if !cfg.TakesNotification(m.Size(), d.Message.Size()) {
 			return queue.Arrival{}, ErrTooLong.With(cfg.MaxMessageSize)
 		}
 		m.Sent = now

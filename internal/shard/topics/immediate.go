@@ -476,7 +476,7 @@ func (w *immediateWriter) encode(d *planned, m *message.Message) (record []byte,
 func (w *immediateWriter) accept(d *planned, n *message.Message, record []byte, size int) bool {
 	qs := w.queue
 	cfg := qs.Machine.Config()
-	if !cfg.Takes(size) {
+	if !cfg.TakesNotification(size, n.Size()) {
 		return false
 	}
 	w.written += len(record)

@@ -234,6 +234,7 @@ type replayed struct {
 	halfCloser
 	held   []byte
 	frames framing
+	within atomic.Bool // a request's body, as far as it was read, and not ended
 }
 
 func (r *replayed) Read(p []byte) (n int, err error) {
@@ -249,12 +250,27 @@ func (r *replayed) Read(p []byte) (n int, err error) {
 		n, err = r.halfCloser.Read(p)
 	}
 	r.frames.follow(p[:n])
+	r.within.Store(r.frames.withinBody())
 	return n, err
+}
+
+// Close closes the connection. Where a body is not read to its end, as net/http leaves it to a client that
+// asked for the connection to be closed, it reads on before, by itself.
+func (r *replayed) Close() error {
+	if !r.within.Swap(false) || r.halfCloser.CloseWrite() != nil {
+		return r.halfCloser.Close()
+	}
+	go func() {
+		readOn(r.halfCloser)
+		_ = r.halfCloser.Close()
+	}()
+	return nil
 }
 
 // CloseWrite ends the answers, and then reads on: net/http closes the connection 500 ms later
 // whether the caller is still sending or not.
 func (r *replayed) CloseWrite() error {
+	r.within.Store(false)
 	err := r.halfCloser.CloseWrite()
 	if err == nil {
 		readOn(r.halfCloser)

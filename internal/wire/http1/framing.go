@@ -46,6 +46,9 @@ const (
 
 func (f *framing) lost() bool { return f.at == nowhere }
 
+// withinBody reports that more of a body follows.
+func (f *framing) withinBody() bool { return f.at >= inBody && f.at < nowhere }
+
 // follow goes through what was read, in which it may change a byte.
 func (f *framing) follow(b []byte) {
 	for i := 0; i < len(b); i++ {

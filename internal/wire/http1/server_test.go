@@ -254,6 +254,10 @@ func TestUnreadBodies(t *testing.T) {
 	c = dial(t, addr)
 	c.send("POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n1400000\r\n" + body + "\r\n0\r\n\r\n") // left to net/http
 	c.answer(413, "")
+	c = dial(t, addr)
+	c.send(request(body, "Connection: close"))
+	c.answer(413, "")
+	c.ended()
 }
 
 func TestAnswers(t *testing.T) {

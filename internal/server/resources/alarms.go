@@ -5,6 +5,10 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
+
+	"godwit.dev/godwit/internal/alarm/rule"
+	"godwit.dev/godwit/internal/arn"
 )
 
 // exclusive are members of which an alarm has those of one group: what is wanted of one takes
@@ -98,10 +102,10 @@ func (a *Applying) alarms(ctx context.Context, set *Set) error {
 	for _, alarm := range all {
 		there[alarm.name()] = alarm
 	}
-	for _, want := range set.Alarms {
+	for _, want := range inOrder(set.Alarms) {
 		is, ok := there[want.name()]
 		what := "alarm " + want.name()
-		put := func() error { return a.To.json(ctx, "PutMetricAlarm", want.over(is), nil) }
+		put := func() error { return a.To.json(ctx, want.operation(), want.over(is), nil) }
 		if !ok {
 			if err := a.change(Change{New: true, What: what}, put); err != nil {
 				return err
@@ -140,19 +144,59 @@ func (a *Applying) alarms(ctx context.Context, set *Set) error {
 	return nil
 }
 
-// alarms are all alarms on metrics, and their ARNs by name.
+// inOrder are alarms in an order in which composite ones follow those that they depend on. Where
+// they depend on each other their order is kept, and the server has the say.
+func inOrder(all []Alarm) (ordered []Alarm) {
+	waiting := map[string]bool{} // composite alarms that are not yet among the ordered ones
+	for _, a := range all {
+		if a.rule() != "" {
+			waiting[a.name()] = true
+		}
+	}
+	depends := func(a Alarm) bool {
+		r, err := rule.Parse(a.rule())
+		if err != nil {
+			return false // the server says why it refuses it
+		}
+		suppressor, _ := a["ActionsSuppressor"].(string)
+		return slices.ContainsFunc(append(r.Children(), suppressor), func(on string) bool {
+			if of, err := arn.Parse(on); err == nil {
+				on = strings.TrimPrefix(of.Resource, "alarm:")
+			}
+			return waiting[on] && on != a.name()
+		})
+	}
+	for len(all) > 0 {
+		var later []Alarm
+		for _, a := range all {
+			if a.rule() != "" && depends(a) {
+				later = append(later, a)
+				continue
+			}
+			ordered = append(ordered, a)
+			delete(waiting, a.name())
+		}
+		if len(later) == len(all) {
+			return append(ordered, later...)
+		}
+		all = later
+	}
+	return ordered
+}
+
+// alarms are all alarms, and their ARNs by name.
 func (s *Server) alarms(ctx context.Context) (all []Alarm, arns map[string]string, err error) {
 	arns = map[string]string{}
-	in := map[string]any{"AlarmTypes": []string{"MetricAlarm"}}
+	in := map[string]any{"AlarmTypes": []string{"CompositeAlarm", "MetricAlarm"}}
 	for range maxPages {
 		var out struct {
-			MetricAlarms []Alarm
-			NextToken    string
+			MetricAlarms, CompositeAlarms []Alarm
+			NextToken                     string
 		}
 		if err := s.json(ctx, "DescribeAlarms", in, &out); err != nil {
 			return nil, nil, err
 		}
-		for _, a := range out.MetricAlarms {
+		for _, a := range append(out.MetricAlarms, out.CompositeAlarms...) {
 			arns[a.name()], _ = a["AlarmArn"].(string)
 			for _, name := range ofAlarms {
 				delete(a, name)
@@ -175,7 +219,7 @@ func (s *Server) alarms(ctx context.Context) (all []Alarm, arns map[string]strin
 	return all, arns, nil
 }
 
-// alarmTags are the tags of an alarm, in the form of PutMetricAlarm and in the order of their keys.
+// alarmTags are the tags of an alarm, in the form of the operations that make alarms, and in the order of their keys.
 func (s *Server) alarmTags(ctx context.Context, arn string) ([]any, error) {
 	var out struct{ Tags []struct{ Key, Value string } }
 	if err := s.json(ctx, "ListTagsForResource", map[string]any{"ResourceARN": arn}, &out); err != nil {

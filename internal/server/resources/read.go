@@ -25,6 +25,7 @@ var (
 	}
 	ofAlarms = []string{
 		"AlarmArn", "AlarmConfigurationUpdatedTimestamp", "StateValue", "StateReason", "StateReasonData", "StateUpdatedTimestamp", "StateTransitionedTimestamp", "EvaluationState",
+		"ActionsSuppressedBy", "ActionsSuppressedReason",
 	}
 )
 

@@ -333,6 +333,40 @@ func TestAlarmQueries(t *testing.T) {
 	}
 }
 
+// Composite alarms are made after those that they depend on, in whatever order a file has them.
+func TestCompositeAlarms(t *testing.T) {
+	to, _ := start(t, "000000000000", "us-east-1")
+	const text = `
+Account: "111122223333"
+Region: eu-west-1
+Alarms:
+  - {AlarmName: all, AlarmRule: 'ALARM(some) OR ALARM("arn:aws:cloudwatch:eu-west-1:111122223333:alarm:backlog")'}
+  - {AlarmName: some, AlarmRule: OK(backlog), AlarmDescription: calm, ActionsSuppressor: quiet, ActionsSuppressorWaitPeriod: 60, ActionsSuppressorExtensionPeriod: 0, Tags: [{Key: team, Value: a}]}
+  - {AlarmName: backlog, Namespace: n, MetricName: m, Period: 60, Statistic: Sum, EvaluationPeriods: 1, Threshold: 1, ComparisonOperator: GreaterThanThreshold}
+  - {AlarmName: quiet, AlarmRule: "FALSE"}
+`
+	if n, text := apply(t, to, read(t, text), false); n != 4 {
+		t.Errorf("%d changes:\n%s", n, text)
+	}
+	if n, text := apply(t, to, read(t, text), false); n != 0 {
+		t.Errorf("a second time:\n%s", text)
+	}
+	exported := export(t, to)
+	for _, line := range []string{"AlarmRule: ALARM(some) OR ALARM(\"arn:aws:cloudwatch:us-east-1:000000000000:alarm:backlog\")", "ActionsSuppressor: quiet", "ActionsSuppressorWaitPeriod: 60", "ActionsSuppressorExtensionPeriod: 0", "Key: team"} {
+		if !strings.Contains(exported, line) {
+			t.Errorf("%s is missing of\n%s", line, exported)
+		}
+	}
+	other, _ := start(t, "000000000000", "us-east-1")
+	apply(t, other, read(t, exported), false)
+	if got := export(t, other); got != exported {
+		t.Errorf("another server has\n%s\nwant\n%s", got, exported)
+	}
+	if n, text := apply(t, to, read(t, "Alarms: [{AlarmName: all, AlarmRule: ALARM(quiet)}]"), false); n != 1 || !strings.Contains(text, "~ alarm all AlarmRule: ") {
+		t.Errorf("%d changes:\n%s", n, text)
+	}
+}
+
 // Attributes of which one allows the other are set in the order that the server takes, on the
 // way there and back.
 func TestDependentAttributes(t *testing.T) {

@@ -56,7 +56,8 @@ type Subscription struct {
 	Attributes Attributes `yaml:"Attributes,omitempty"`
 }
 
-// Alarm is what PutMetricAlarm takes, member by member.
+// Alarm is what PutMetricAlarm takes, member by member, or PutCompositeAlarm if it has an
+// AlarmRule.
 type Alarm map[string]any
 
 // UnmarshalYAML implements yaml.Unmarshaler: maps in it are maps, and no alarms.
@@ -65,6 +66,19 @@ func (a *Alarm) UnmarshalYAML(node *yaml.Node) error { return node.Decode((*map[
 func (a Alarm) name() string {
 	name, _ := a["AlarmName"].(string)
 	return name
+}
+
+func (a Alarm) rule() string {
+	text, _ := a["AlarmRule"].(string)
+	return text
+}
+
+// operation is the one that makes it.
+func (a Alarm) operation() string {
+	if a.rule() != "" {
+		return "PutCompositeAlarm"
+	}
+	return "PutMetricAlarm"
 }
 
 // Read reads a file. What it does not know in it is refused, with the line.

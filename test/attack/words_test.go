@@ -76,9 +76,11 @@ var sensible = func() map[string][]string {
 		"statereasondata":                  {`{"a":1}`, "{"},
 		"expression":                       {"m1+m2", "SUM(METRICS())", "SEARCH('{AWS/SQS,QueueName}', 'Sum', 60)", "FILL(m1,0)", "IF(m1>1,1,0)", "RATE(m1)", strings.Repeat("(", 1000), "SELECT SUM(x) FROM y", "m1/0", "ANOMALY_DETECTION_BAND(m1)"},
 		"recentlyactive":                   {"PT3H"},
-		"scanby":                           {"TimestampDescending", "TimestampAscending"},
-		"historyitemtype":                  {"StateUpdate", "ConfigurationUpdate", "Action"},
-		"alarmtypes":                       {"MetricAlarm", "CompositeAlarm"},
+		"alarmrule":                        {"ALARM(name)", "TRUE", `NOT OK("name") AND (FALSE OR INSUFFICIENT_DATA(name))`, "AT_LEAST(50%, NOT ALARM, (name, name))", strings.Repeat("(", 9000), "ALARM(\"", "AT_LEAST(99999999999, OK, (name))"},
+		"actionssuppressor childrenofalarmname parentsofalarmname": {"name"},
+		"scanby":          {"TimestampDescending", "TimestampAscending"},
+		"historyitemtype": {"StateUpdate", "ConfigurationUpdate", "Action"},
+		"alarmtypes":      {"MetricAlarm", "CompositeAlarm"},
 		"okactions alarmactions insufficientdataactions actionprefix": {"arn:aws:sns:us-east-1:000000000000:name", "arn:aws:lambda:us-east-1:000000000000:function:name"},
 		"filterpattern":                      {"", "ERROR", `{ $.a = "x" }`, `{ ($.a = 1) && ($.b != "*x*") }`, "[a, b=5*, ...]", `%^a+$%`, "?a ?b -c", `{ $.a IS NULL }`, "%(a+)+$%", `{ $.` + strings.Repeat("a.", 100) + `a = 1 }`, strings.Repeat("(", 900), "{", "%[%", "[", `"`},
 		"loggroupclass":                      {"STANDARD", "INFREQUENT_ACCESS", "DELIVERY"},
@@ -104,7 +106,7 @@ var needed = func() map[string]bool {
 	all := map[string]bool{}
 	for name := range strings.FieldsSeq("starttime endtime namespace metricname statistic statistics period evaluationperiods threshold comparisonoperator value id stat metric " +
 		"metricstat message topicarn zipfile runtime handler code loggroupname eventsourcearn key maximumretryattempts reservedconcurrentexecutions attributevalue " +
-		"endpoint datatype stringvalue statereason statevalue alarmname timestamp functionversion visibilitytimeout entries publishbatchrequestentries metricdata awsaccountid awsaccountids actionname actions logevents tags tagkeys sourcearn messagebody retentionindays enabled") {
+		"endpoint datatype stringvalue statereason statevalue alarmname alarmrule timestamp functionversion visibilitytimeout entries publishbatchrequestentries metricdata awsaccountid awsaccountids actionname actions logevents tags tagkeys sourcearn messagebody retentionindays enabled") {
 		all[name] = true
 	}
 	return all

@@ -116,6 +116,31 @@ func TestAlarms(t *testing.T) {
 	}
 }
 
+// A composite alarm is shown with its rule and what suppresses it, and has no metrics.
+func TestCompositeAlarm(t *testing.T) {
+	m, _ := open(t)
+	id := func(name string) alarms.ID { return alarms.ID{Account: account, Region: region, Name: name} }
+	for _, c := range []struct {
+		name   string
+		config alarm.Config
+	}{
+		{"quiet", alarm.Config{Rule: "TRUE"}},
+		{"all", alarm.Config{Rule: "ALARM(quiet)", Suppressor: &alarm.Suppressor{Alarm: "quiet", Wait: 60}}},
+	} {
+		if err := m.Alarms.Put(id(c.name), c.config, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const arn = "arn:aws:cloudwatch:us-east-1:000000000000:alarm:all"
+	one, err := m.GetAlarm(t.Context(), nil, &OneAlarm{ARN: arn})
+	if err != nil || one.State != "ALARM" || one.Rule != "ALARM(quiet)" || one.Suppressed != "Alarm" || one.Missing != "" || one.Metric != "" {
+		t.Errorf("the alarm is %+v, %v", one, err)
+	}
+	if got, err := m.GetMetrics(t.Context(), nil, &GetMetrics{ARN: arn, Hours: 3}); err != nil || len(got.Series) != 0 {
+		t.Errorf("its metrics are %+v, %v", got, err)
+	}
+}
+
 // An alarm on Metrics is shown with its expression and what that yields, and as one on a metric
 // if it is on one.
 func TestAlarmsOnQueries(t *testing.T) {

@@ -63,9 +63,7 @@ func showComposite(a *alarm.Alarm) CompositeAlarm {
 // describeRelated answers DescribeAlarms for the children of a composite alarm, or the composite
 // alarms that have an alarm as a child. Of these it tells little, and takes no other parameters.
 func (s *Service) describeRelated(call *api.Call, in *DescribeAlarmsInput, limit int) (*DescribeAlarmsOutput, error) {
-	given := *in
-	given.ChildrenOfAlarmName, given.ParentsOfAlarmName, given.MaxRecords, given.NextToken = nil, nil, nil, nil
-	alone := len(given.AlarmNames) == 0 && len(given.AlarmTypes) == 0 && given.AlarmNamePrefix == nil && given.StateValue == nil && given.ActionPrefix == nil
+	alone := len(in.AlarmNames) == 0 && len(in.AlarmTypes) == 0 && in.AlarmNamePrefix == nil && in.StateValue == nil && in.ActionPrefix == nil
 	if !alone || in.ChildrenOfAlarmName != nil && in.ParentsOfAlarmName != nil {
 		return nil, unfit("With ChildrenOfAlarmName or ParentsOfAlarmName there can be no parameters but MaxRecords and NextToken.")
 	}

@@ -123,7 +123,7 @@ func (e *Engine) Load() error {
 		id := idOf(a)
 		e.alarms[id] = a
 		e.counts[id.scope()]++
-		e.time(a)
+		e.notePeriod(a)
 		if err := e.connect(a); err != nil {
 			e.kernel.Logger.Error("a composite alarm cannot be evaluated", "alarm", a.ARN(), "reason", err.Error())
 		}
@@ -312,7 +312,7 @@ func (c *commit) apply() {
 	}
 	for id, a := range c.alarms {
 		c.e.alarms[id] = a
-		c.e.time(a)
+		c.e.notePeriod(a)
 	}
 	if c.now.After(c.e.latest) {
 		c.e.latest = c.now

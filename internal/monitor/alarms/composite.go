@@ -357,8 +357,8 @@ func (e *Engine) Tick(int64) {
 	})
 }
 
-// time notes when the period of an alarm's suppression ends.
-func (e *Engine) time(a *alarm.Alarm) {
+// notePeriod notes when the period of an alarm's suppression ends.
+func (e *Engine) notePeriod(a *alarm.Alarm) {
 	if a.Suppressed == nil || a.Suppressed.Until.IsZero() {
 		delete(e.periods, idOf(a))
 		return

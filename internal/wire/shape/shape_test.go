@@ -85,7 +85,6 @@ var checkedByHandler = map[string]bool{
 	"DeleteMessageBatch.in.Entries":           true,
 	"SendMessageBatch.in.Entries":             true,
 	"Publish.in.Message":                      true,
-	"Unsubscribe.in.SubscriptionArn":          true,
 	"PutMetricData.in.Namespace":              true,
 	"GetMetricStatistics.in.Namespace":        true,
 	"GetMetricStatistics.in.MetricName":       true,

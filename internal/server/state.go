@@ -24,6 +24,7 @@ import (
 	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/limit/accounts"
 	"godwit.dev/godwit/internal/monitor/logs"
+	"godwit.dev/godwit/internal/monitor/metrics"
 	"godwit.dev/godwit/internal/seal"
 	"godwit.dev/godwit/internal/server/heap"
 	"godwit.dev/godwit/internal/server/ids"
@@ -123,7 +124,7 @@ func openState(ctx context.Context, deps Deps) (*state, error) {
 		return nil, err
 	}
 	k := kernel.New(kernel.Options{Journal: s.journal, Clock: deps.Clock, Logger: deps.Log, Full: guard.full, Fatal: deps.exit})
-	s.modules = newModules(deps, k, sealing)
+	s.modules = newModules(deps, k, sealing, func(data ...metrics.Datapoint) error { return s.monitoring.Reader.Put(data...) })
 	s.monitoring = monitoring.New(monitoring.Options{
 		Config: deps.Config, Kernel: k, Clock: deps.Clock, Logger: deps.Log, Fatal: deps.exit, Series: s.prometheus.Series(), NewID: ids.New, Held: deps.hold.Held,
 	})
@@ -175,8 +176,8 @@ func saveWithin(ctx context.Context, k *kernel.Kernel, save func() error) error 
 	}
 }
 
-// newModules makes them, in the order in which they are loaded.
-func newModules(deps Deps, k *kernel.Kernel, sealing *seal.Keys) modules {
+// newModules makes them, in the order in which they are loaded. record takes the values of metric filters.
+func newModules(deps Deps, k *kernel.Kernel, sealing *seal.Keys, record func(data ...metrics.Datapoint) error) modules {
 	m := modules{
 		kms:             keys.New(k, sealing),
 		identities:      identity.New(k, identity.Options{Sealer: sealing.Sealer("identity"), Clock: deps.Clock, Orphaned: orphaned(deps)}),
@@ -184,7 +185,7 @@ func newModules(deps Deps, k *kernel.Kernel, sealing *seal.Keys) modules {
 		jobs:            jobs.New(k, sealing.Sealer(jobs.Purpose)),
 		sources:         sources.New(k, sealing.Sealer(sources.Purpose)),
 		stacks:          stacks.New(k, sealing.Sealer(stacks.Purpose), refusal.Text),
-		logs:            logs.New(k, logs.Options{MaxBytes: deps.Config.LogsMaxBytes}),
+		logs:            logs.New(k, logs.Options{MaxBytes: deps.Config.LogsMaxBytes, Record: record}),
 		deliveryStreams: streaming.New(k, sealing, deps.Config),
 		links:           link.New(sealing.Sealer(link.Purpose)),
 	}

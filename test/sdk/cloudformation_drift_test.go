@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
+	logstypes "github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs/types"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/sns"
@@ -72,6 +73,19 @@ Resources:
       EvaluationPeriods: 1
       Threshold: 5
       ComparisonOperator: GreaterThanThreshold
+  Errors:
+    Type: AWS::Logs::MetricFilter
+    Properties:
+      LogGroupName: !Ref Log
+      FilterPattern: ERROR
+      MetricTransformations: [{MetricName: Errors, MetricNamespace: Rentals, MetricValue: "1", DefaultValue: 0, Unit: Count}]
+  Slow:
+    Type: AWS::Logs::MetricFilter
+    Properties:
+      LogGroupName: !Ref Log
+      FilterName: slow
+      FilterPattern: "{ $.took > 5 }"
+      MetricTransformations: [{MetricName: Took, MetricNamespace: Rentals, MetricValue: $.took, Dimensions: [{Key: path, Value: $.path}]}]
   Either:
     Type: AWS::CloudWatch::CompositeAlarm
     Properties:
@@ -199,7 +213,11 @@ func TestStackDrift(t *testing.T) {
 	putComposite(t, endpoint, out["watch"]["Either"], `OK("`+out["watch"]["Rate"]+`")`, func(in *cloudwatch.PutCompositeAlarmInput) {
 		in.ActionsEnabled, in.AlarmDescription = new(false), new("either")
 	})
-	only := must(c.DetectStackDrift(ctx, &cloudformation.DetectStackDriftInput{StackName: new("watch"), LogicalResourceIds: []string{"Log", "Rate", "Either"}}))(t)
+	must(logsClient(endpoint).DeleteMetricFilter(ctx, &cloudwatchlogs.DeleteMetricFilterInput{LogGroupName: new("/rentals"), FilterName: new(out["watch"]["Errors"])}))(t)
+	must(logsClient(endpoint).PutMetricFilter(ctx, &cloudwatchlogs.PutMetricFilterInput{LogGroupName: new("/rentals"), FilterName: new("slow"), FilterPattern: new("{ $.took > 9 }"), MetricTransformations: []logstypes.MetricTransformation{{
+		MetricName: new("Took"), MetricNamespace: new("Rentals"), MetricValue: new("$.took"), Dimensions: map[string]string{"path": "$.path"},
+	}}}))(t)
+	only := must(c.DetectStackDrift(ctx, &cloudformation.DetectStackDriftInput{StackName: new("watch"), LogicalResourceIds: []string{"Log", "Rate", "Either", "Errors", "Slow"}}))(t)
 	eventually(t, "drift detection is over", func() bool {
 		return must(c.DescribeStackDriftDetectionStatus(ctx, &cloudformation.DescribeStackDriftDetectionStatusInput{StackDriftDetectionId: only.StackDriftDetectionId}))(t).DetectionStatus != types.StackDriftDetectionStatusDetectionInProgress
 	})
@@ -207,8 +225,10 @@ func TestStackDrift(t *testing.T) {
 	want = []string{
 		"Either MODIFIED /ActionsSuppressor REMOVE " + alarmARN(rate) + " null /ActionsSuppressorExtensionPeriod REMOVE 0 null /ActionsSuppressorWaitPeriod REMOVE 60 null" +
 			` /AlarmRule NOT_EQUAL ALARM("` + rate + `") OR OK(` + alarmARN(rate) + `) OK("` + rate + `")`,
+		"Errors DELETED",
 		"Log MODIFIED /RetentionInDays NOT_EQUAL 7 30",
 		"Rate MODIFIED /Metrics/0/Expression NOT_EQUAL 100 * failed / FILL(sent, 1) failed /Metrics/1/MetricStat/Stat NOT_EQUAL Sum Maximum",
+		"Slow MODIFIED /FilterPattern NOT_EQUAL { $.took > 5 } { $.took > 9 }",
 	}
 	if lines := drifts(t, c, "watch", types.StackResourceDriftStatusModified, types.StackResourceDriftStatusDeleted); !slices.Equal(lines, want) {
 		t.Errorf("drifts of watch: %q, want %q", lines, want)

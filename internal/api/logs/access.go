@@ -39,10 +39,10 @@ var access = map[string]api.Access{
 	"DescribeResourcePolicies": api.Anywhere("logs:DescribeResourcePolicies"),
 	"DescribeQueries":          api.Anywhere("logs:DescribeQueries"),
 	"DescribeSubscriptionFilters": api.Needs(func(call *api.Call, in *DescribeFiltersInput) ([]authorize.Need, error) {
-		return onFilters(call, "DescribeSubscriptionFilters", in)
+		return onFilters(call, "DescribeSubscriptionFilters", in.LogGroupName)
 	}),
-	"DescribeMetricFilters": api.Needs(func(call *api.Call, in *DescribeFiltersInput) ([]authorize.Need, error) {
-		return onFilters(call, "DescribeMetricFilters", in)
+	"DescribeMetricFilters": api.Needs(func(call *api.Call, in *DescribeMetricFiltersInput) ([]authorize.Need, error) {
+		return onFilters(call, "DescribeMetricFilters", in.LogGroupName)
 	}),
 	"PutSubscriptionFilter":    onGroup("PutSubscriptionFilter", func(in *PutSubscriptionFilterInput) string { return in.LogGroupName }),
 	"DeleteSubscriptionFilter": onGroup("DeleteSubscriptionFilter", func(in *FilterInput) string { return in.LogGroupName }),
@@ -112,11 +112,11 @@ func getting(call *api.Call, in *GetLogEventsInput) ([]authorize.Need, error) {
 	return inGroup("GetLogEvents", g, in.LogStreamName), err
 }
 
-func onFilters(call *api.Call, action string, in *DescribeFiltersInput) ([]authorize.Need, error) {
-	if in.LogGroupName == nil {
+func onFilters(call *api.Call, action string, of *string) ([]authorize.Need, error) {
+	if of == nil {
 		return inGroup(action, arn.LogGroup(call.Region, call.Account, ""), ""), nil
 	}
-	g, err := group(call, *in.LogGroupName)
+	g, err := group(call, *of)
 	return inGroup(action, g, ""), err
 }
 

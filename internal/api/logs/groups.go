@@ -168,7 +168,7 @@ func shown(g *logs.Group, briefly bool) LogGroup {
 	name, _ := g.ARN.LogGroupName()
 	out := LogGroup{
 		LogGroupName: name, CreationTime: g.Created, Arn: g.ARN.String() + ":*", LogGroupArn: g.ARN.String(),
-		LogGroupClass: g.Class, MetricFilterCount: new(0),
+		LogGroupClass: g.Class, MetricFilterCount: new(len(g.Filters)),
 	}
 	if g.Retention > 0 {
 		out.RetentionInDays = &g.Retention

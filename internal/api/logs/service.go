@@ -18,6 +18,10 @@ type Store interface {
 	Untag(group arn.ARN, keys []string) error
 	Tags(group arn.ARN) (map[string]string, error)
 
+	PutFilter(group arn.ARN, f logs.MetricFilter) error
+	DeleteFilter(group arn.ARN, name string) error
+	Filters(group arn.ARN) ([]logs.MetricFilter, error)
+
 	CreateStream(group arn.ARN, name string) error
 	DeleteStream(group arn.ARN, name string) error
 	Streams(group arn.ARN, o logs.StreamOrder, p logs.Page) (found []logs.Stream, next string, err error)
@@ -49,6 +53,9 @@ func (s *Service) Operations() []api.Operation {
 		api.Op("TagLogGroup", s.tagLogGroup),
 		api.Op("UntagLogGroup", s.untagLogGroup),
 		api.Op("ListTagsLogGroup", s.listTagsLogGroup),
+		api.Op("PutMetricFilter", s.putMetricFilter),
+		api.Op("DescribeMetricFilters", s.describeMetricFilters),
+		api.Op("DeleteMetricFilter", s.deleteMetricFilter),
 		api.Op("CreateLogStream", s.createLogStream),
 		api.Op("DeleteLogStream", s.deleteLogStream),
 		api.Op("DescribeLogStreams", s.describeLogStreams),

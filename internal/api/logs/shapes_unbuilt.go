@@ -47,8 +47,7 @@ type QueriesOutput struct {
 	Queries []None `json:"queries"`
 }
 
-// DescribeFiltersInput is the request of DescribeSubscriptionFilters and
-// DescribeMetricFilters.
+// DescribeFiltersInput is the request of DescribeSubscriptionFilters.
 type DescribeFiltersInput struct {
 	LogGroupName     *string `json:"logGroupName"`
 	FilterNamePrefix *string `json:"filterNamePrefix"`
@@ -59,11 +58,6 @@ type DescribeFiltersInput struct {
 // SubscriptionFiltersOutput is the answer of DescribeSubscriptionFilters.
 type SubscriptionFiltersOutput struct {
 	SubscriptionFilters []None `json:"subscriptionFilters"`
-}
-
-// MetricFiltersOutput is the answer of DescribeMetricFilters.
-type MetricFiltersOutput struct {
-	MetricFilters []None `json:"metricFilters"`
 }
 
 // FilterInput is a request with a filter of a group.
@@ -79,24 +73,6 @@ type PutSubscriptionFilterInput struct {
 	FilterPattern  *string `json:"filterPattern" wire:"required"`
 	DestinationArn string  `json:"destinationArn" wire:"required"`
 	RoleArn        *string `json:"roleArn"`
-}
-
-// PutMetricFilterInput is the request of PutMetricFilter.
-type PutMetricFilterInput struct {
-	LogGroupName          string                 `json:"logGroupName" wire:"required"`
-	FilterName            string                 `json:"filterName" wire:"required"`
-	FilterPattern         *string                `json:"filterPattern" wire:"required"`
-	MetricTransformations []MetricTransformation `json:"metricTransformations" wire:"required"`
-}
-
-// MetricTransformation is the metric that a filter would make.
-type MetricTransformation struct {
-	MetricName      *string           `json:"metricName"`
-	MetricNamespace *string           `json:"metricNamespace"`
-	MetricValue     *string           `json:"metricValue"`
-	DefaultValue    *float64          `json:"defaultValue"`
-	Unit            *string           `json:"unit"`
-	Dimensions      map[string]string `json:"dimensions"`
 }
 
 // DeleteResourcePolicyInput is the request of DeleteResourcePolicy.

@@ -2,9 +2,6 @@ package logs
 
 import (
 	"context"
-	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -20,8 +17,6 @@ import (
 const (
 	maxFilterName    = 512
 	maxFilterPattern = 1024
-	maxMetricName    = 255
-	maxTransforms    = 1
 	maxQueries       = 1000
 )
 
@@ -34,9 +29,6 @@ func (s *Service) unbuilt() []api.Operation {
 		api.Op("DescribeSubscriptionFilters", s.describeSubscriptionFilters),
 		api.Op("PutSubscriptionFilter", s.putSubscriptionFilter),
 		api.Op("DeleteSubscriptionFilter", s.deleteSubscriptionFilter),
-		api.Op("DescribeMetricFilters", s.describeMetricFilters),
-		api.Op("PutMetricFilter", s.putMetricFilter),
-		api.Op("DeleteMetricFilter", s.deleteMetricFilter),
 		api.Op("DeleteResourcePolicy", s.deleteResourcePolicy),
 		api.Op("StartQuery", s.startQuery),
 		api.Op("CreateExportTask", s.createExportTask),
@@ -120,14 +112,6 @@ func (s *Service) describeSubscriptionFilters(_ context.Context, call *api.Call,
 	return &SubscriptionFiltersOutput{SubscriptionFilters: []None{}}, nil
 }
 
-// describeMetricFilters answers DescribeMetricFilters.
-func (s *Service) describeMetricFilters(_ context.Context, call *api.Call, in *DescribeFiltersInput) (*MetricFiltersOutput, error) {
-	if err := s.checkFilters(call, in); err != nil {
-		return nil, err
-	}
-	return &MetricFiltersOutput{MetricFilters: []None{}}, nil
-}
-
 func (s *Service) checkFilters(call *api.Call, in *DescribeFiltersInput) error {
 	if in.FilterNamePrefix != nil {
 		if err := short("filterNamePrefix", *in.FilterNamePrefix, maxFilterName); err != nil {
@@ -190,81 +174,6 @@ func (s *Service) deleteSubscriptionFilter(_ context.Context, call *api.Call, in
 		return nil, err
 	}
 	return nil, absent("The specified subscription filter does not exist.")
-}
-
-// putMetricFilter refuses PutMetricFilter.
-func (s *Service) putMetricFilter(_ context.Context, call *api.Call, in *PutMetricFilterInput) (*Empty, error) {
-	if err := short("filterName", in.FilterName, maxFilterName); err != nil {
-		return nil, err
-	}
-	if err := short("filterPattern", api.Deref(in.FilterPattern), maxFilterPattern); err != nil {
-		return nil, err
-	}
-	if len(in.MetricTransformations) > maxTransforms {
-		all := make([]string, min(len(in.MetricTransformations), 20))
-		for i := range all {
-			all[i] = in.MetricTransformations[i].show()
-		}
-		return nil, invalid("1 validation error detected: Value '[%s]' at 'metricTransformations' failed to satisfy constraint: "+atMost, strings.Join(all, ", "), maxTransforms)
-	}
-	if len(in.MetricTransformations) == 0 {
-		return nil, constraint("metricTransformations", "[]", fmt.Sprintf(atLeast, 1))
-	}
-	t := &in.MetricTransformations[0]
-	for _, m := range []struct {
-		member string
-		value  *string
-	}{{"metricName", t.MetricName}, {"metricNamespace", t.MetricNamespace}, {"metricValue", t.MetricValue}} {
-		if m.value == nil {
-			return nil, null("metricTransformations.1.member." + m.member)
-		}
-	}
-	if err := short("metricName", *t.MetricName, maxMetricName); err != nil {
-		return nil, err
-	}
-	if err := s.there(call, in.LogGroupName); err != nil {
-		return nil, err
-	}
-	return nil, notBuilt(call)
-}
-
-// show is a transformation in AWS's messages.
-func (t *MetricTransformation) show() string {
-	value, dimensions := "null", "null"
-	if t.DefaultValue != nil {
-		value = fmt.Sprint(*t.DefaultValue)
-		if !strings.ContainsAny(value, ".e") {
-			value += ".0"
-		}
-	}
-	if t.Dimensions != nil {
-		pairs := make([]string, 0, len(t.Dimensions))
-		for _, name := range slices.Sorted(maps.Keys(t.Dimensions)) {
-			pairs = append(pairs, name+"="+t.Dimensions[name])
-		}
-		dimensions = "{" + strings.Join(pairs, ", ") + "}"
-	}
-	return fmt.Sprintf("MetricTransformation(metricName=%s, metricNamespace=%s, metricValue=%s, defaultValue=%s, unit=%s, dimensions=%s)",
-		orNull(t.MetricName), orNull(t.MetricNamespace), orNull(t.MetricValue), value, orNull(t.Unit), dimensions)
-}
-
-// deleteMetricFilter refuses DeleteMetricFilter.
-func (s *Service) deleteMetricFilter(_ context.Context, call *api.Call, in *FilterInput) (*Empty, error) {
-	if err := checkFilter(in); err != nil {
-		return nil, err
-	}
-	if err := s.there(call, in.LogGroupName); err != nil {
-		return nil, err
-	}
-	return nil, absent("The specified metric filter does not exist.")
-}
-
-// checkFilter refuses names of a metric filter that are too long.
-func checkFilter(in *FilterInput) error {
-	if err := checkLong(in.LogGroupName); err != nil {
-		return err
-	}
-	return short("filterName", in.FilterName, maxFilterName)
 }
 
 // deleteResourcePolicy refuses DeleteResourcePolicy.

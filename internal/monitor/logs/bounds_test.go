@@ -93,7 +93,10 @@ func TestReadsAreBounded(t *testing.T) {
 
 // putOwn writes events as the server does its own.
 func putOwn(l *Logs, stream string, events []Event) error {
-	_, err := l.shard.Run(journal.Lazy, func(*kernel.Tx) error { return l.sink.put(group, stream, events, authorize.AllLogRights) })
+	_, err := l.shard.Run(journal.Lazy, func(*kernel.Tx) error {
+		_, err := l.sink.put(group, stream, events, authorize.AllLogRights)
+		return err
+	})
 	return err
 }
 

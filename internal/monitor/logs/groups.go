@@ -20,6 +20,7 @@ type Group struct {
 	Class       string
 	Protected   bool // from deletion
 	Tags        map[string]string
+	Filters     []MetricFilter // by name
 }
 
 // NewGroup are the properties of a group to be created.
@@ -54,7 +55,7 @@ func (l *Logs) createGroup(n NewGroup) error {
 	}
 	id := l.take(1)
 	var b mutation.Batch
-	g := groupRecord{id: id, created: int64(l.now()), details: encodeDetails(details{n.Class, n.Protected, n.Tags})}
+	g := groupRecord{id: id, created: int64(l.now()), details: encodeDetails(details{Class: n.Class, Protected: n.Protected, Tags: n.Tags})}
 	b.Set(k, g.encode())
 	b.Set(key(tagTotals, id), totals{}.encode())
 	l.apply(&b)
@@ -219,6 +220,7 @@ type GroupFilter struct {
 	Prefix, Class   string
 	Name            func(name string) bool
 	Tags            func(tags map[string]string) bool
+	Filtered        bool // those with metric filters
 }
 
 // Groups lists the groups that a filter accepts, by name. next is the name to continue after;
@@ -247,7 +249,7 @@ func (l *Logs) Groups(f GroupFilter, p Page) (found []Group, next string, err er
 		if d.Class == "" {
 			d.Class = standard
 		}
-		if f.Class != "" && d.Class != f.Class || f.Tags != nil && !f.Tags(d.Tags) {
+		if f.Class != "" && d.Class != f.Class || f.Tags != nil && !f.Tags(d.Tags) || f.Filtered && len(d.Filters) == 0 {
 			return nil
 		}
 		t, err := l.totals(g.id)
@@ -259,7 +261,7 @@ func (l *Logs) Groups(f GroupFilter, p Page) (found []Group, next string, err er
 		}
 		found = append(found, Group{
 			ARN: groupOf(k), Created: g.created, Retention: int(t.retention), StoredBytes: t.stored(),
-			Class: d.Class, Protected: d.Protected, Tags: d.Tags,
+			Class: d.Class, Protected: d.Protected, Tags: d.Tags, Filters: d.Filters,
 		})
 		return nil
 	})

@@ -102,6 +102,7 @@ type details struct {
 	Class     string            `json:"class,omitempty"`
 	Protected bool              `json:"protected,omitempty"`
 	Tags      map[string]string `json:"tags,omitempty"`
+	Filters   []MetricFilter    `json:"metricFilters,omitempty"` // by name
 }
 
 func (g groupRecord) encode() []byte {

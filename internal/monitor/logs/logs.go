@@ -14,6 +14,7 @@ import (
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/keyspace"
+	"godwit.dev/godwit/internal/monitor/metrics"
 	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/shard/kernel"
 	"godwit.dev/godwit/internal/store"
@@ -24,6 +25,8 @@ type Options struct {
 	// MaxBytes bounds the approximate size of events on disk, before compression: beyond it the
 	// oldest are removed. 0: no bound.
 	MaxBytes int64
+	// Record takes the values that metric filters make of events; nil: nobody does.
+	Record func(data ...metrics.Datapoint) error
 }
 
 // Logs are the log groups of a node. They are a module of the kernel, with its own shard.
@@ -36,6 +39,8 @@ type Logs struct {
 	reader  journal.Reader // sees what the shard has appended
 	disk    atomic.Int64   // approximate size of events, in bytes
 	sink    sink
+
+	defaults lastMinutes
 
 	// Under the shard's lock.
 	sequence, ceiling  uint64 // the last number used, and the end of the reserved ones

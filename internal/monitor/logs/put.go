@@ -34,22 +34,26 @@ func (l *Logs) Put(group arn.ARN, stream string, events []Event) (r Rejected, er
 	if l.kernel.Full() {
 		return r, ErrFull
 	}
+	var g groupRecord
 	err = l.run(func() error {
-		g, err := l.find(group)
-		if err == nil {
-			r, err = l.put(g.id, stream, events, false)
+		var err error
+		if g, err = l.find(group); err == nil {
+			events, r, err = l.put(g.id, stream, events, false)
 		}
 		return err
 	})
+	if err == nil {
+		l.measure(group, g, events)
+	}
 	return r, err
 }
 
-// put writes events, in a transaction. own says that they are the server's: the stream is made
-// if it does not exist, and no event is rejected for its time.
-func (l *Logs) put(group uint64, stream string, events []Event, own bool) (r Rejected, err error) {
+// put writes events, in a transaction, and returns those that were not rejected. own says that they
+// are the server's: the stream is made if it does not exist, and no event is rejected for its time.
+func (l *Logs) put(group uint64, stream string, events []Event, own bool) (kept []Event, r Rejected, err error) {
 	t, err := l.totals(group)
 	if err != nil {
-		return r, err
+		return nil, r, err
 	}
 	var b mutation.Batch
 	s, err := l.stream(group, stream)
@@ -57,16 +61,16 @@ func (l *Logs) put(group uint64, stream string, events []Event, own bool) (r Rej
 		s, err = l.addStream(&b, group, stream), nil
 	}
 	if err != nil {
-		return r, err
+		return nil, r, err
 	}
 	if !own {
 		if events, r, err = admit(events, clock.Time(l.shard.Now()), t.retention); err != nil {
-			return r, err
+			return nil, r, err
 		}
 	}
 	if len(events) == 0 {
 		l.apply(&b)
-		return r, nil
+		return events, r, nil
 	}
 	sequence := l.take(len(events))
 	ingested := l.now()
@@ -82,7 +86,7 @@ func (l *Logs) put(group uint64, stream string, events []Event, own bool) (r Rej
 			here.add(bucket{uint64(len(events[to].Message)), 1})
 		}
 		if err := l.fill(&b, group, h, here); err != nil {
-			return r, err
+			return nil, r, err
 		}
 		added.add(here)
 		from = to
@@ -108,7 +112,7 @@ func (l *Logs) put(group uint64, stream string, events []Event, own bool) (r Rej
 	l.writeTotals(&b, group, before, t)
 	l.apply(&b)
 	l.trim()
-	return r, nil
+	return events, r, nil
 }
 
 // fill adds to the size of a bucket.

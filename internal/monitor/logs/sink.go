@@ -163,9 +163,16 @@ func (s *sink) write(lines []line, log *slog.Logger, run func(command func() err
 				size += len(events[n].Message)
 				n++
 			}
-			if err := run(func() error { return s.put(p.group, p.stream, events[:n], p.as) }); err != nil {
+			var g groupRecord
+			err := run(func() (err error) {
+				g, err = s.put(p.group, p.stream, events[:n], p.as)
+				return err
+			})
+			if err != nil {
 				s.dropped.Add(int64(n))
 				log.Warn("log events of this server were dropped", "group", p.group.String(), "events", n, "error", err)
+			} else if !s.closing() { // when metrics are not written any more
+				s.logs.measure(p.group, g, events[:n])
 			}
 			events = events[n:]
 		}
@@ -180,13 +187,19 @@ func cut(text []byte, n int) []byte {
 	return text[:n]
 }
 
+func (s *sink) closing() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.closed
+}
+
 // put writes a batch, in a transaction.
-func (s *sink) put(group arn.ARN, stream string, events []Event, as authorize.LogRights) error {
+func (s *sink) put(group arn.ARN, stream string, events []Event, as authorize.LogRights) (g groupRecord, err error) {
 	l := s.logs
 	if l.kernel.Full() {
-		return ErrFull
+		return g, ErrFull
 	}
-	g, err := l.find(group)
+	g, err = l.find(group)
 	if errors.Is(err, ErrNoGroup) && as.CreateGroup {
 		if err = l.createGroup(NewGroup{ARN: group}); err == nil {
 			l.shard.AppendPartial(journal.Lazy)
@@ -197,7 +210,7 @@ func (s *sink) put(group arn.ARN, stream string, events []Event, as authorize.Lo
 		_, err = l.stream(g.id, stream)
 	}
 	if err == nil {
-		_, err = l.put(g.id, stream, events, true)
+		_, _, err = l.put(g.id, stream, events, true)
 	}
-	return err
+	return g, err
 }

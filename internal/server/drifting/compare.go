@@ -51,6 +51,7 @@ var readers = map[string]func(ctx context.Context, r *reading) error{
 	"AWS::CloudWatch::CompositeAlarm": compositeAlarm,
 	"AWS::Logs::LogGroup":             logGroup,
 	"AWS::Logs::LogStream":            logStream,
+	"AWS::Logs::MetricFilter":         metricFilter,
 	"AWS::IAM::Role":                  role,
 	"AWS::IAM::User":                  user,
 	"AWS::IAM::Group":                 group,

@@ -3,6 +3,8 @@ package drifting
 import (
 	"context"
 	"encoding/json"
+	"maps"
+	"slices"
 	"strconv"
 
 	"godwit.dev/godwit/internal/api/cloudwatch"
@@ -122,4 +124,40 @@ func logStream(ctx context.Context, r *reading) error {
 		err = errGone
 	}
 	return err
+}
+
+func metricFilter(ctx context.Context, r *reading) error {
+	of := r.text("LogGroupName")
+	out, err := ask[logs.MetricFiltersOutput](ctx, r, "logs", "DescribeMetricFilters", r.Region, &logs.DescribeMetricFiltersInput{
+		LogGroupName: &of, FilterNamePrefix: &r.Physical,
+	})
+	if err != nil {
+		return err
+	}
+	if len(out.MetricFilters) == 0 || out.MetricFilters[0].FilterName != r.Physical {
+		return errGone
+	}
+	found := &out.MetricFilters[0]
+	r.actual["FilterPattern"] = *found.FilterPattern
+	var all []any
+	for i := range found.MetricTransformations {
+		t := &found.MetricTransformations[i]
+		actual := map[string]any{"MetricName": *t.MetricName, "MetricNamespace": *t.MetricNamespace, "MetricValue": *t.MetricValue}
+		if t.Unit != nil {
+			actual["Unit"] = *t.Unit
+		}
+		if t.DefaultValue != nil {
+			actual["DefaultValue"] = json.Number(strconv.FormatFloat(*t.DefaultValue, 'f', -1, 64))
+		}
+		if len(t.Dimensions) > 0 {
+			var dimensions []any
+			for _, name := range slices.Sorted(maps.Keys(t.Dimensions)) {
+				dimensions = append(dimensions, map[string]any{"Key": name, "Value": t.Dimensions[name]})
+			}
+			actual["Dimensions"] = dimensions
+		}
+		all = append(all, actual)
+	}
+	r.actual["MetricTransformations"] = all
+	return nil
 }

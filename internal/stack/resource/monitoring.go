@@ -33,6 +33,13 @@ var monitoringTypes = []Type{
 		Properties: map[string]Property{"LogGroupName": prop(String, required|replaces), "LogStreamName": prop(String, replaces)},
 	},
 	{
+		Name: "AWS::Logs::MetricFilter", NameProperty: "FilterName", MaxName: 512,
+		Properties: map[string]Property{
+			"ApplyOnTransformedLogs": prop(Boolean), "FilterName": prop(String, replaces), "FilterPattern": prop(String, required),
+			"LogGroupName": prop(String, required|replaces), "MetricTransformations": prop(List, required),
+		},
+	},
+	{
 		Name: "AWS::CDK::Metadata", Properties: map[string]Property{"Analytics": prop(String)},
 	},
 }

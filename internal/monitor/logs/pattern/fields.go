@@ -7,69 +7,109 @@ var (
 	errName     = invalid("a condition is about the field it stands at")
 )
 
-// parseFields parses [a, b=x || b=y, ..., n>9]. An ellipsis matches any number of fields;
-// without one the last field takes the rest of the line.
-func parseFields(s *scanner) (func(string) bool, error) {
-	s.take("[")
-	var before, after []func(string) bool // the ellipsis
-	ellipsis := false
-	if s.take("]") {
-		return fieldsEnd(s, func(string) bool { return true })
+// layout is how a space-delimited pattern takes a line apart. An ellipsis stands for any number of
+// fields between those before it and those after it; without one the last field takes the rest of
+// the line.
+type layout struct {
+	before, after []field
+	ellipsis      bool
+}
+
+// field is one field: its name, empty if it has none, and whether a value is as the pattern wants.
+type field struct {
+	name string
+	test func(value string) bool
+}
+
+// fields are the values of a line's fields, those before the ellipsis and those after it; ok says that
+// there are enough.
+func (l *layout) fields(line string) (before, after []string, ok bool) {
+	if !l.ellipsis && len(l.before) == 0 {
+		return nil, nil, true
 	}
-	for {
+	if !l.ellipsis {
+		fields, rest := split(line, len(l.before)-1)
+		if len(fields) < len(l.before)-1 || rest == "" {
+			return nil, nil, false
+		}
+		last, behind := split(rest, 1)
+		if strings.TrimSpace(behind) == "" {
+			rest = last[0] // without its quotes or brackets
+		}
+		return append(fields, rest), nil, true
+	}
+	fields, _ := split(line, -1)
+	if len(fields) < len(l.before)+len(l.after) {
+		return nil, nil, false
+	}
+	return fields[:len(l.before)], fields[len(fields)-len(l.after):], true
+}
+
+func (l *layout) match(line string) bool {
+	before, after, ok := l.fields(line)
+	return ok && holdAll(l.before, before) && holdAll(l.after, after)
+}
+
+// value is the value of the field with a name.
+func (l *layout) value(line, name string) (string, bool) {
+	before, after, ok := l.fields(line)
+	if !ok {
+		return "", false
+	}
+	for i := range l.before {
+		if l.before[i].name == name {
+			return before[i], true
+		}
+	}
+	for i := range l.after {
+		if l.after[i].name == name {
+			return after[i], true
+		}
+	}
+	return "", false
+}
+
+// parseFields parses [a, b=x || b=y, ..., n>9].
+func (p *Pattern) parseFields(s *scanner) error {
+	s.take("[")
+	var l layout
+	for more := !s.take("]"); more; {
 		if s.take("...") {
-			if ellipsis {
-				return nil, errEllipses
+			if l.ellipsis {
+				return errEllipses
 			}
-			ellipsis = true
+			l.ellipsis = true
 		} else {
-			test, err := parseField(s)
+			f, err := parseField(s)
 			if err != nil {
-				return nil, err
+				return err
 			}
-			if ellipsis {
-				after = append(after, test)
+			if f.name != "" {
+				p.names = append(p.names, f.name)
+			}
+			if l.ellipsis {
+				l.after = append(l.after, f)
 			} else {
-				before = append(before, test)
+				l.before = append(l.before, f)
 			}
 		}
 		if s.take("]") {
 			break
 		}
 		if !s.take(",") {
-			return nil, s.unexpected()
+			return s.unexpected()
 		}
 	}
-	return fieldsEnd(s, func(message string) bool {
-		if !ellipsis {
-			fields, rest := split(message, len(before)-1)
-			if len(fields) < len(before)-1 || rest == "" {
-				return false
-			}
-			last, behind := split(rest, 1)
-			if strings.TrimSpace(behind) == "" {
-				rest = last[0] // without its quotes or brackets
-			}
-			return holdAll(before, append(fields, rest))
-		}
-		fields, _ := split(message, -1)
-		if len(fields) < len(before)+len(after) {
-			return false
-		}
-		return holdAll(before, fields) && holdAll(after, fields[len(fields)-len(after):])
-	})
-}
-
-func fieldsEnd(s *scanner, match func(string) bool) (func(string) bool, error) {
 	if s.space(); s.peek() != end {
-		return nil, s.unexpected()
+		return s.unexpected()
 	}
-	return match, nil
+	p.match, p.field = l.match, l.value
+	return nil
 }
 
-func holdAll(tests []func(string) bool, fields []string) bool {
-	for i, test := range tests {
-		if !test(fields[i]) {
+func holdAll(fields []field, values []string) bool {
+	for i, f := range fields {
+		if !f.test(values[i]) {
 			return false
 		}
 	}
@@ -78,10 +118,10 @@ func holdAll(tests []func(string) bool, fields []string) bool {
 
 // parseField parses a field's name and its conditions, each of which repeats the name. A field
 // without conditions matches anything.
-func parseField(s *scanner) (func(string) bool, error) {
+func parseField(s *scanner) (field, error) {
 	s.space()
 	if r := s.peek(); r == ',' || r == ']' {
-		return func(string) bool { return true }, nil
+		return field{test: func(string) bool { return true }}, nil
 	}
 	name, free := "", false
 	test, err := conditions(s, 0, func() (func(string) bool, error) {
@@ -107,9 +147,9 @@ func parseField(s *scanner) (func(string) bool, error) {
 		return c.field, nil
 	})
 	if err == nil && free {
-		return func(string) bool { return true }, nil
+		test = func(string) bool { return true }
 	}
-	return test, err
+	return field{strings.TrimPrefix(name, "$"), test}, err
 }
 
 // split splits a line into up to limit fields; all if limit is negative. Fields are separated by

@@ -28,6 +28,8 @@ const (
 // Pattern is a compiled pattern.
 type Pattern struct {
 	match func(message string) bool
+	field func(message, name string) (value string, ok bool) // nil: it is not space-delimited
+	names []string                                           // of a space-delimited one's fields
 	cost  int
 }
 
@@ -45,20 +47,21 @@ func Parse(text string) (*Pattern, error) {
 	}
 	s := &scanner{text: text}
 	s.space()
-	var match func(string) bool
+	p := &Pattern{}
 	var err error
 	switch s.peek() {
 	case '{':
-		match, err = parseJSON(s)
+		p.match, err = parseJSON(s)
 	case '[':
-		match, err = parseFields(s)
+		err = p.parseFields(s)
 	default:
-		match, err = parseTerms(s)
+		p.match, err = parseTerms(s)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return &Pattern{match, 1 + s.steps/10 + len(text)/(MaxLength/10)}, nil
+	p.cost = 1 + s.steps/10 + len(text)/(MaxLength/10)
+	return p, nil
 }
 
 // invalid is the error of a pattern, with the reason.

@@ -1,0 +1,252 @@
+package logs
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/monitor/logs/pattern"
+	"godwit.dev/godwit/internal/monitor/metrics"
+)
+
+// MaxFilters is how many metric filters a group may have. Source: the quotas of CloudWatch Logs.
+const MaxFilters = 100
+
+// MetricFilter makes values of a metric of the events that match a pattern. Source: "Creating
+// metrics from log events using filters" in the CloudWatch Logs user guide.
+type MetricFilter struct {
+	Name      string
+	Pattern   string
+	Created   int64 // epoch milliseconds
+	Namespace string
+	Metric    string
+	Value     string            // a number, or a selector of one in the event
+	Default   *float64          `json:",omitempty"` // of a minute with events of which none matches
+	Unit      string            `json:",omitempty"` // empty: None
+	By        map[string]string `json:",omitempty"` // dimensions, by name: selectors of their values
+}
+
+// compiled is a filter that was checked.
+type compiled struct {
+	*MetricFilter
+	pattern *pattern.Pattern
+	value   func(message string) (float64, bool)
+	by      []dimension
+}
+
+type dimension struct {
+	name  string
+	value pattern.Selector
+}
+
+// compile compiles a filter. The text of an error is for its author.
+func (f *MetricFilter) compile() (c compiled, err error) {
+	c.MetricFilter = f
+	if c.pattern, err = pattern.Parse(f.Pattern); err != nil {
+		return c, err
+	}
+	if number, ok := finite(f.Value); ok {
+		c.value = func(string) (float64, bool) { return number, true }
+	} else {
+		selector, err := c.pattern.ParseSelector(f.Value)
+		if err != nil {
+			return c, err
+		}
+		c.value = func(message string) (float64, bool) {
+			text, _ := c.pattern.Value(message, selector)
+			return finite(text)
+		}
+	}
+	for name, text := range f.By {
+		selector, err := c.pattern.ParseSelector(text)
+		if err != nil {
+			return c, err
+		}
+		c.by = append(c.by, dimension{name, selector})
+	}
+	return c, nil
+}
+
+// Check refuses a filter whose pattern or selectors cannot be parsed. The text of an error is for its
+// author.
+func (f *MetricFilter) Check() error {
+	_, err := f.compile()
+	return err
+}
+
+func finite(text string) (number float64, ok bool) {
+	number, err := strconv.ParseFloat(text, 64)
+	return number, err == nil && !math.IsInf(number, 0) && !math.IsNaN(number) && !strings.ContainsAny(text, "_xXpP")
+}
+
+// dimensions are those of a value; ok is false of an event that lacks one.
+func (c *compiled) dimensions(message string) (encoded string, ok bool) {
+	of := make([]metrics.Dimension, len(c.by))
+	for i, d := range c.by {
+		value, ok := c.pattern.Value(message, d.value)
+		if value == "" || !ok {
+			return "", false
+		}
+		of[i] = metrics.Dimension{Name: d.name, Value: value}
+	}
+	return metrics.Dimensions(of...), true
+}
+
+// PutFilter adds a metric filter to a group, or replaces that of the name. It fails with
+// ErrTooManyFilters.
+func (l *Logs) PutFilter(group arn.ARN, f MetricFilter) error {
+	return l.change(group, func(d *details) error {
+		f.Created = int64(l.now())
+		i, found := slices.BinarySearchFunc(d.Filters, f.Name, byName)
+		switch {
+		case found:
+			d.Filters[i] = f
+		case len(d.Filters) >= MaxFilters:
+			return ErrTooManyFilters
+		default:
+			d.Filters = slices.Insert(d.Filters, i, f)
+		}
+		return nil
+	})
+}
+
+func byName(f MetricFilter, name string) int { return cmp.Compare(f.Name, name) }
+
+// DeleteFilter removes a metric filter from a group. It fails with ErrNoFilter.
+func (l *Logs) DeleteFilter(group arn.ARN, name string) error {
+	return l.change(group, func(d *details) error {
+		i, found := slices.BinarySearchFunc(d.Filters, name, byName)
+		if !found {
+			return ErrNoFilter
+		}
+		d.Filters = slices.Delete(d.Filters, i, i+1)
+		return nil
+	})
+}
+
+// Filters are the metric filters of a group, by name.
+func (l *Logs) Filters(group arn.ARN) ([]MetricFilter, error) {
+	defer l.shard.AwaitReads()
+	g, err := l.find(group)
+	if err != nil {
+		return nil, err
+	}
+	return g.read().Filters, nil
+}
+
+// noDetails is the size of details without any.
+const noDetails = len("{}")
+
+// measure makes the values of a group's metric filters of events that were put into it. Like other
+// metrics that are made of what happens, they follow it: a crash in between loses them.
+func (l *Logs) measure(group arn.ARN, g groupRecord, events []Event) {
+	if l.options.Record == nil || len(events) == 0 || len(g.details) <= noDetails {
+		return
+	}
+	var data []metrics.Datapoint
+	for _, f := range g.read().Filters {
+		c, err := f.compile()
+		if err != nil {
+			l.kernel.Logger.Error("a metric filter is left out", "group", group.String(), "filter", f.Name, "reason", err.Error())
+			continue
+		}
+		data = append(data, l.values(&c, group, g.id, events)...)
+	}
+	if len(data) == 0 {
+		return
+	}
+	if err := l.options.Record(data...); err != nil {
+		l.kernel.Logger.Error("values of metric filters are lost", "group", group.String(), "error", err)
+	}
+}
+
+// values are those of a filter, by the minute and its dimensions.
+func (l *Logs) values(c *compiled, group arn.ARN, id uint64, events []Event) (data []metrics.Datapoint) {
+	type place struct {
+		minute int64
+		by     string
+	}
+	values := map[place][]float64{}
+	matched := map[int64]bool{}
+	var order []place
+	for i := range events {
+		e := &events[i]
+		minute := e.Time / 60_000
+		if _, ok := matched[minute]; !ok {
+			matched[minute] = false
+		}
+		if !c.pattern.Match(e.Message) {
+			continue
+		}
+		value, ok := c.value(e.Message)
+		if !ok {
+			continue
+		}
+		by, ok := c.dimensions(e.Message)
+		if !ok {
+			continue
+		}
+		matched[minute] = true
+		at := place{minute, by}
+		if values[at] == nil {
+			order = append(order, at)
+		}
+		values[at] = append(values[at], value)
+	}
+	if c.Default != nil { // then it has no dimensions
+		for _, minute := range slices.Sorted(maps.Keys(matched)) {
+			if first := l.defaults.first(filterID{id, c.Name}, minute); first && !matched[minute] {
+				at := place{minute: minute}
+				order, values[at] = append(order, at), []float64{*c.Default}
+			}
+		}
+	}
+	for _, at := range order {
+		these := values[at]
+		data = append(data, metrics.Datapoint{
+			Metric: metrics.Metric{Scope: metrics.Scope{Account: group.Account, Region: group.Region}, Namespace: c.Namespace, Name: c.Metric, Dimensions: at.by},
+			Unit:   cmp.Or(c.Unit, "None"), Second: at.minute * 60,
+			Add: func(s *metrics.Set) {
+				for _, value := range these {
+					s.Add(value, 1)
+				}
+			},
+		})
+	}
+	return data
+}
+
+// filterID identifies a filter.
+type filterID struct {
+	group uint64
+	name  string
+}
+
+// lastMinutes has, for filters with a default value, the latest minute that has a value, so that a
+// minute gets the default at most once, and not behind values. It is in memory alone.
+type lastMinutes struct {
+	mu sync.Mutex
+	of map[filterID]int64
+}
+
+// maxLast bounds how many filters lastMinutes knows.
+const maxLast = 10_000
+
+// first reports whether a minute, in minutes since the epoch, is later than all before it.
+func (m *lastMinutes) first(f filterID, minute int64) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if last, ok := m.of[f]; ok && last >= minute {
+		return false
+	}
+	if m.of == nil || len(m.of) >= maxLast {
+		m.of = map[filterID]int64{}
+	}
+	m.of[f] = minute
+	return true
+}

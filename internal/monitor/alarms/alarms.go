@@ -218,6 +218,7 @@ type commit struct {
 
 	alarms  map[ID]*alarm.Alarm // that are other ones after it
 	entered []ID                // of them, in order, those with another state
+	place   map[ID]int          // of those in entered: the last place there, from 1 on
 }
 
 // due is an action that becomes due by the change.
@@ -227,7 +228,7 @@ type due struct {
 }
 
 func (e *Engine) begin() *commit {
-	return &commit{e: e, now: clock.Time(e.shard.Now()), alarms: map[ID]*alarm.Alarm{}}
+	return &commit{e: e, now: clock.Time(e.shard.Now()), alarms: map[ID]*alarm.Alarm{}, place: map[ID]int{}}
 }
 
 // alarm is an alarm as it is after the change; nil: there is none.
@@ -275,6 +276,7 @@ func (c *commit) enter(a *alarm.Alarm, s alarm.Status) {
 	if a.Enter(s, c.now) {
 		c.note(idOf(a), a.Changed(before.Status))
 		c.entered = append(c.entered, idOf(a))
+		c.place[idOf(a)] = len(c.entered)
 		if a.Suppress(true, c.suppressing(a), c.now) {
 			c.act(a, &before)
 		}

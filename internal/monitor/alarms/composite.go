@@ -246,17 +246,17 @@ func (c *commit) settle() {
 // state was set by hand keeps it until a child's changes.
 func (c *commit) follow(id ID) {
 	of, a := c.e.composites[id], *c.alarm(id)
-	for _, child := range slices.Backward(c.entered) { // the latest one is told as the reason
-		if !slices.Contains(of.children, child) {
-			continue
-		}
+	latest := 0 // among the children's; it is told as the reason
+	for _, child := range of.children {
+		latest = max(latest, c.place[child])
+	}
+	if latest > 0 {
 		if s := c.state(id); s != a.State {
-			c.enter(&a, alarm.Triggered(s, c.alarm(child)))
+			c.enter(&a, alarm.Triggered(s, c.alarm(c.entered[latest-1])))
 			return
 		}
-		break
 	}
-	if slices.Contains(c.entered, of.suppressor) {
+	if c.place[of.suppressor] > 0 {
 		c.suppress(&a)
 	}
 }

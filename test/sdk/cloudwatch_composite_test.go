@@ -200,6 +200,12 @@ func TestCompositeErrors(t *testing.T) {
 		_, err := c.DeleteAlarms(t.Context(), &cloudwatch.DeleteAlarmsInput{AlarmNames: names})
 		refused(t, err, "ValidationError", 400, want)
 	}
+	for _, periods := range []string{`"ActionsSuppressorWaitPeriod":2147483648,"ActionsSuppressorExtensionPeriod":0`, `"ActionsSuppressorWaitPeriod":0,"ActionsSuppressorExtensionPeriod":99999999999`} {
+		r := callMetricsJSON(t, endpoint, "PutCompositeAlarm", `{"AlarmName":"n","AlarmRule":"TRUE","ActionsSuppressor":"a",`+periods+`}`)
+		if r.Status != 400 || !strings.Contains(r.Body, "must be at most 2147483647") {
+			t.Errorf("%s: %d %s", periods, r.Status, r.Body)
+		}
+	}
 	all := must(c.DescribeAlarms(t.Context(), &cloudwatch.DescribeAlarmsInput{AlarmTypes: []types.AlarmType{types.AlarmTypeCompositeAlarm, types.AlarmTypeMetricAlarm}}))(t)
 	equal(t, "alarms", 3, len(all.CompositeAlarms)+len(all.MetricAlarms))
 	must(c.DeleteAlarms(t.Context(), &cloudwatch.DeleteAlarmsInput{AlarmNames: []string{"a", "p"}}))(t)

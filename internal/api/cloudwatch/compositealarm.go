@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"slices"
 
 	"godwit.dev/godwit/internal/alarm"
@@ -37,6 +38,8 @@ func (s *Service) putCompositeAlarm(_ context.Context, call *api.Call, in *PutCo
 		return nil, unfit("ActionsSuppressorWaitPeriod and ActionsSuppressorExtensionPeriod are required if there is an ActionsSuppressor.")
 	case *wait < 0 || *extension < 0:
 		return nil, unfit("ActionsSuppressorWaitPeriod and ActionsSuppressorExtensionPeriod must not be negative.")
+	case *wait > math.MaxInt32 || *extension > math.MaxInt32: // which JSON and CBOR can say
+		return nil, unfit("ActionsSuppressorWaitPeriod and ActionsSuppressorExtensionPeriod must be at most %d.", math.MaxInt32)
 	default:
 		config.Suppressor = &alarm.Suppressor{Alarm: *in.ActionsSuppressor, Wait: *wait, Extension: *extension}
 	}

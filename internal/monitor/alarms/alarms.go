@@ -217,7 +217,7 @@ type commit struct {
 	due   []due
 
 	alarms  map[ID]*alarm.Alarm // that are other ones after it
-	entered []ID                // of them, in order, those with another state
+	entered []ID                // in order, those whose state has changed
 	place   map[ID]int          // of those in entered: the last place there, from 1 on
 }
 
@@ -275,13 +275,18 @@ func (c *commit) enter(a *alarm.Alarm, s alarm.Status) {
 	before := *a
 	if a.Enter(s, c.now) {
 		c.note(idOf(a), a.Changed(before.Status))
-		c.entered = append(c.entered, idOf(a))
-		c.place[idOf(a)] = len(c.entered)
+		c.changed(idOf(a))
 		if a.Suppress(true, c.suppressing(a), c.now) {
 			c.act(a, &before)
 		}
 	}
 	c.put(a)
+}
+
+// changed has the composite alarms that depend on an alarm be evaluated.
+func (c *commit) changed(id ID) {
+	c.entered = append(c.entered, id)
+	c.place[id] = len(c.entered)
 }
 
 // act executes the actions of an alarm that is not any more what it was before.
@@ -354,6 +359,7 @@ func (e *Engine) put(id ID, config alarm.Config, tags map[string]string) error {
 	if err := e.checkRule(&a); err != nil {
 		return err
 	}
+	wasCyclic := e.cyclic(id)
 	if ok {
 		c.note(id, a.Reconfigured(before, c.now))
 		e.disconnect(id)
@@ -366,6 +372,9 @@ func (e *Engine) put(id ID, config alarm.Config, tags map[string]string) error {
 			return err // cannot be: checkRule has parsed it
 		}
 		c.evaluate(&a, before)
+		if wasCyclic && !e.cyclic(id) {
+			c.changed(id) // the cycle kept those that depend on it from being evaluated
+		}
 	} else {
 		c.put(&a)
 	}

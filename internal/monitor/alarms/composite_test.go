@@ -168,6 +168,34 @@ func TestCompositeCycle(t *testing.T) {
 	}
 }
 
+// The end of a cycle evaluates what it kept from being evaluated, even if the alarm that ends it
+// keeps its state.
+func TestCompositeCycleEnds(t *testing.T) {
+	w := newWorld(t)
+	e := w.family()
+	w.put(e, id("p"), on("FALSE"))
+	w.put(e, id("q"), on("ALARM(p) OR ALARM(a)"))
+	c := on("ALARM(q)")
+	c.Suppressor = &alarm.Suppressor{Alarm: "q"}
+	w.put(e, id("r"), c)
+	w.put(e, id("p"), on("ALARM(q) AND FALSE"))
+	w.set(e, id("a"), alarm.Alarming)
+	if got := w.states(e, "p", "q", "r"); got != "OK OK OK" {
+		t.Error(got)
+	}
+	w.put(e, id("p"), on("ALARM(r) AND FALSE")) // which is another cycle
+	if got := w.states(e, "p", "q", "r"); got != "OK OK OK" {
+		t.Error(got)
+	}
+	w.put(e, id("p"), on("FALSE"))
+	if got := w.states(e, "p", "q", "r"); got != "OK ALARM ALARM" {
+		t.Error(got)
+	}
+	if r, _ := e.Get(id("r")); r.Suppressed == nil || r.Suppressed.By != alarm.ByAlarm {
+		t.Errorf("%+v", r.Suppressed)
+	}
+}
+
 func TestCompositeRefused(t *testing.T) {
 	w := newWorld(t)
 	e := w.family()

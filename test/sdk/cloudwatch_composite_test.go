@@ -2,6 +2,7 @@ package sdk_test
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -209,4 +210,56 @@ func TestCompositeErrors(t *testing.T) {
 	all := must(c.DescribeAlarms(t.Context(), &cloudwatch.DescribeAlarmsInput{AlarmTypes: []types.AlarmType{types.AlarmTypeCompositeAlarm, types.AlarmTypeMetricAlarm}}))(t)
 	equal(t, "alarms", 3, len(all.CompositeAlarms)+len(all.MetricAlarms))
 	must(c.DeleteAlarms(t.Context(), &cloudwatch.DeleteAlarmsInput{AlarmNames: []string{"a", "p"}}))(t)
+}
+
+// compositeAlarm is an aws_cloudwatch_composite_alarm, whose suppressor the change takes away.
+func (s *stack) compositeAlarm() resource {
+	name, topic, child := "lost", topicARN("orders"), "dead-letters"
+	input := func() *cloudwatch.PutCompositeAlarmInput {
+		return &cloudwatch.PutCompositeAlarmInput{AlarmName: &name, ActionsEnabled: aws.Bool(true), AlarmActions: []string{topic}}
+	}
+	want := fields{"arn": alarmARN(name), "enabled": "true", "alarm": topic, "ok": "0", "insufficient": "0"}
+	find := func(t *testing.T) []types.CompositeAlarm {
+		t.Helper()
+		return must(s.cw.DescribeAlarms(t.Context(), &cloudwatch.DescribeAlarmsInput{AlarmNames: []string{name}, AlarmTypes: []types.AlarmType{types.AlarmTypeCompositeAlarm}}))(t).CompositeAlarms
+	}
+	return resource{
+		name: "composite alarm", want: [2]fields{
+			want.and(fields{"rule": `ALARM("dead-letters")`, "description": "something was lost", "suppressor": child, "wait": "60", "extension": "0", "tag team": "a"}),
+			want.and(fields{"rule": "OK(" + alarmARN(child) + ") OR FALSE", "description": "", "suppressor": "", "wait": "0", "extension": "0", "tag team": "b"}),
+		},
+		create: func(t *testing.T) {
+			in := input()
+			in.AlarmRule, in.AlarmDescription, in.Tags = aws.String(`ALARM("dead-letters")`), aws.String("something was lost"), []types.Tag{{Key: aws.String("team"), Value: aws.String("a")}}
+			in.ActionsSuppressor, in.ActionsSuppressorWaitPeriod, in.ActionsSuppressorExtensionPeriod = &child, aws.Int32(60), aws.Int32(0)
+			must(s.cw.PutCompositeAlarm(t.Context(), in))(t)
+		},
+		change: func(t *testing.T) {
+			in := input()
+			in.AlarmRule = aws.String("OK(" + alarmARN(child) + ") OR FALSE")
+			must(s.cw.PutCompositeAlarm(t.Context(), in))(t)
+			must(s.cw.TagResource(t.Context(), &cloudwatch.TagResourceInput{ResourceARN: aws.String(alarmARN(name)), Tags: []types.Tag{{Key: aws.String("team"), Value: aws.String("b")}}}))(t)
+		},
+		read: func(t *testing.T) fields {
+			found := find(t)
+			if len(found) != 1 {
+				t.Fatalf("%d alarms", len(found))
+			}
+			a := found[0]
+			all := fields{
+				"arn": *a.AlarmArn, "rule": *a.AlarmRule, "description": aws.ToString(a.AlarmDescription), "enabled": strconv.FormatBool(*a.ActionsEnabled),
+				"alarm": strings.Join(a.AlarmActions, " "), "ok": strconv.Itoa(len(a.OKActions)), "insufficient": strconv.Itoa(len(a.InsufficientDataActions)),
+				"suppressor": aws.ToString(a.ActionsSuppressor), "wait": strconv.Itoa(int(aws.ToInt32(a.ActionsSuppressorWaitPeriod))),
+				"extension": strconv.Itoa(int(aws.ToInt32(a.ActionsSuppressorExtensionPeriod))),
+			}
+			for _, tag := range must(s.cw.ListTagsForResource(t.Context(), &cloudwatch.ListTagsForResourceInput{ResourceARN: a.AlarmArn}))(t).Tags {
+				all["tag "+*tag.Key] = *tag.Value
+			}
+			return all
+		},
+		destroy: func(t *testing.T) {
+			must(s.cw.DeleteAlarms(t.Context(), &cloudwatch.DeleteAlarmsInput{AlarmNames: []string{name}}))(t)
+			equal(t, "after the end", 0, len(find(t)))
+		},
+	}
 }

@@ -65,7 +65,7 @@ func TestTerraformsCalls(t *testing.T) {
 		s.function(), s.alias(), s.invokeConfig(),
 		s.permission("orders", "", "sns.amazonaws.com", topicARN("orders")), s.permission("live", "live", "arn:aws:iam::111111111111:root", ""),
 		s.subscription("function", "orders", "lambda", functionARN("billing"), nil, nil),
-		s.mapping(), s.alarm(),
+		s.mapping(), s.alarm(), s.compositeAlarm(),
 	}
 	lifeCycle(t, resources)
 }

@@ -326,8 +326,8 @@ func (c *commit) apply() {
 	}
 }
 
-// Put makes an alarm, or replaces the configuration of an existing one of the same kind, whose
-// state and tags stay; a composite alarm is then evaluated. It fails with LimitExceeded, with
+// Put makes an alarm, or replaces the configuration of an existing one of the same kind (or of what
+// is left of one, see lost), whose state and tags stay; a composite alarm is then evaluated. It fails with LimitExceeded, with
 // ValidationFailed, and as package rule does.
 func (e *Engine) Put(id ID, config alarm.Config, tags map[string]string) error {
 	err := e.run(func() error { return e.put(id, config, tags) })
@@ -342,7 +342,7 @@ func (e *Engine) put(id ID, config alarm.Config, tags map[string]string) error {
 	var a alarm.Alarm
 	before, ok := e.alarms[id]
 	if ok {
-		if before.Kind() != config.Kind() {
+		if before.Kind() != config.Kind() && !lost(before) {
 			return ErrOtherKind.With(id.Name, before.Kind())
 		}
 		a = *before

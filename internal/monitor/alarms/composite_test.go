@@ -10,6 +10,8 @@ import (
 
 	"godwit.dev/godwit/internal/alarm"
 	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/store"
 )
 
 func on(rule string) alarm.Config {
@@ -387,5 +389,37 @@ func TestCompositeRecord(t *testing.T) {
 	got, err := decodeAlarm(value)
 	if err != nil || string(encode(got)) != string(encode(&a)) {
 		t.Errorf("%s, %v", encode(got), err)
+	}
+}
+
+// What an older version writes of a composite alarm has no rule. It can be put again, though other
+// alarms depend on it.
+func TestCompositeWithoutRule(t *testing.T) {
+	w := newWorld(t)
+	e := w.family()
+	w.put(e, id("p"), on("ALARM(a)"))
+	w.put(e, id("q"), on("ALARM(p)"))
+	a, _ := e.Get(id("p"))
+	r := record{Alarm: &a, Statistic: absent, Period: absentPeriod, Missing: alarm.TreatIgnore}
+	a.Rule = ""
+	var b mutation.Batch
+	b.Set(id("p").key(tagAlarm), encode(r))
+	if err := w.store.Apply(store.Sync, &b); err != nil {
+		t.Fatal(err)
+	}
+	e = w.open(w.store)
+	if err := e.Start(); err != nil {
+		t.Fatal(err)
+	}
+	w.set(e, id("a"), alarm.Alarming)
+	if got := w.states(e, "p", "q"); got != "OK OK" {
+		t.Error(got)
+	}
+	w.put(e, id("p"), on("ALARM(a)"))
+	if got := w.states(e, "p", "q"); got != "ALARM ALARM" {
+		t.Error(got)
+	}
+	if err := e.Put(id("p"), config(), nil); err == nil {
+		t.Error("a composite alarm became one on a metric")
 	}
 }

@@ -51,3 +51,9 @@ func decodeAlarm(value []byte) (*alarm.Alarm, error) {
 	}
 	return a, nil
 }
+
+// lost reports whether an alarm is on nothing: a version that knows neither Metrics nor rules has
+// changed it. Put may make it one of either kind.
+func lost(a *alarm.Alarm) bool {
+	return a.Kind() == alarm.Metric && a.MetricName == "" && len(a.Metrics) == 0
+}

@@ -350,4 +350,33 @@ resource "aws_cloudwatch_metric_alarm" "dead" {
   tags                = { team = var.changed ? "b" : "a" }
 }
 
+resource "aws_cloudwatch_composite_alarm" "lost" {
+  alarm_name        = "lost"
+  alarm_description = "something was not delivered"
+  alarm_actions     = [aws_sns_topic.plain.arn]
+  ok_actions        = var.changed ? [] : [aws_sns_topic.plain.arn]
+  alarm_rule        = "ALARM(\"${aws_cloudwatch_metric_alarm.failing.alarm_name}\")${var.changed ? " OR" : " AND NOT"} OK(${aws_cloudwatch_metric_alarm.dead.arn})"
+
+  actions_suppressor {
+    alarm            = var.changed ? aws_cloudwatch_composite_alarm.maintenance.alarm_name : aws_cloudwatch_metric_alarm.dead.alarm_name
+    wait_period      = var.changed ? 0 : 60
+    extension_period = 30
+  }
+  tags = { team = var.changed ? "b" : "a" }
+}
+
+resource "aws_cloudwatch_composite_alarm" "maintenance" {
+  alarm_name = "maintenance"
+  alarm_rule = "FALSE"
+
+  dynamic "actions_suppressor" { # which the change takes away
+    for_each = var.changed ? [] : [aws_cloudwatch_metric_alarm.failing.arn]
+    content {
+      alarm            = actions_suppressor.value
+      wait_period      = 10
+      extension_period = 10
+    }
+  }
+}
+
 output "queue" { value = aws_sqs_queue.orders.id }

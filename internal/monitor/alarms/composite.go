@@ -1,6 +1,7 @@
 package alarms
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -296,6 +297,10 @@ func (e *Engine) dependent(on []ID) (ordered []ID) {
 	return ordered
 }
 
+func compareIDs(a, b ID) int {
+	return cmp.Or(strings.Compare(a.Account, b.Account), strings.Compare(a.Region, b.Region), strings.Compare(a.Name, b.Name))
+}
+
 // parentsOf are the composite alarms that depend on an alarm, by name.
 func (e *Engine) parentsOf(id ID) []ID {
 	return slices.SortedFunc(maps.Keys(e.parents[id]), func(a, b ID) int { return strings.Compare(a.Name, b.Name) })
@@ -337,8 +342,8 @@ func (e *Engine) NextDue() (due int64) {
 // Tick implements kernel.Lifecycle.
 func (e *Engine) Tick(int64) {
 	c := e.begin()
-	for id, until := range e.periods {
-		if !until.After(c.now) {
+	for _, id := range slices.SortedFunc(maps.Keys(e.periods), compareIDs) {
+		if !e.periods[id].After(c.now) {
 			a := *e.alarms[id]
 			c.suppress(&a)
 		}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -332,6 +333,44 @@ func TestSuppression(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Periods that end together let actions be executed in the order of the alarms, so that a virtual
+// clock repeats a run.
+func TestSuppressionsEndInOrder(t *testing.T) {
+	w := newWorld(t)
+	e := w.family()
+	var want []string
+	for n := range 12 {
+		c := on("FALSE")
+		c.Suppressor = &alarm.Suppressor{Alarm: "s", Wait: 10 - n%3}
+		name := fmt.Sprintf("p%02d", n)
+		w.put(e, id(name), c)
+		want = append(want, name)
+	}
+	if err := e.kernel.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.clock.Advance(t.Context(), 10*time.Second); err != nil {
+		t.Fatal(err)
+	}
+	e = w.open(w.store)
+	if err := e.Start(); err != nil {
+		t.Fatal(err)
+	}
+	e.shard.RunLazy(func() { e.Tick(0) })
+	if err := e.Execute(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, action := range w.executor.actions {
+		_, name, _ := strings.Cut(action, `"`)
+		name, _, _ = strings.Cut(name, `"`)
+		got = append(got, name)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("told of %q", got)
 	}
 }
 

@@ -134,13 +134,17 @@ func TestCompositeRelatives(t *testing.T) {
 		for p := cloudwatch.NewDescribeAlarmsPaginator(c, in); p.HasMorePages(); {
 			page := must(p.NextPage(t.Context()))(t)
 			for _, a := range page.MetricAlarms {
-				equal(t, "a child on a metric", types.MetricAlarm{AlarmName: a.AlarmName, AlarmArn: aws.String(alarmARN(*a.AlarmName)), StateValue: "INSUFFICIENT_DATA", StateUpdatedTimestamp: a.StateUpdatedTimestamp,
-					OKActions: []string{}, AlarmActions: []string{}, InsufficientDataActions: []string{}, Dimensions: []types.Dimension{}}, a)
+				equal(t, "a child on a metric", types.MetricAlarm{
+					AlarmName: a.AlarmName, AlarmArn: aws.String(alarmARN(*a.AlarmName)), StateValue: "INSUFFICIENT_DATA", StateUpdatedTimestamp: a.StateUpdatedTimestamp,
+					OKActions: []string{}, AlarmActions: []string{}, InsufficientDataActions: []string{}, Dimensions: []types.Dimension{},
+				}, a)
 				all = append(all, *a.AlarmName)
 			}
 			for _, a := range page.CompositeAlarms {
-				equal(t, "a composite relative", types.CompositeAlarm{AlarmName: a.AlarmName, AlarmArn: aws.String(alarmARN(*a.AlarmName)), StateValue: "OK", StateUpdatedTimestamp: a.StateUpdatedTimestamp,
-					OKActions: []string{}, AlarmActions: []string{}, InsufficientDataActions: []string{}}, a)
+				equal(t, "a composite relative", types.CompositeAlarm{
+					AlarmName: a.AlarmName, AlarmArn: aws.String(alarmARN(*a.AlarmName)), StateValue: "OK", StateUpdatedTimestamp: a.StateUpdatedTimestamp,
+					OKActions: []string{}, AlarmActions: []string{}, InsufficientDataActions: []string{},
+				}, a)
 				all = append(all, *a.AlarmName)
 			}
 		}
@@ -156,7 +160,8 @@ func TestCompositeRelatives(t *testing.T) {
 		equal(t, "relatives", want, related(in))
 	}
 	for _, in := range []*cloudwatch.DescribeAlarmsInput{
-		{ChildrenOfAlarmName: aws.String("q"), StateValue: types.StateValueOk}, {ParentsOfAlarmName: aws.String("a"), ChildrenOfAlarmName: aws.String("q")},
+		{ChildrenOfAlarmName: aws.String("q"), StateValue: types.StateValueOk},
+		{ParentsOfAlarmName: aws.String("a"), ChildrenOfAlarmName: aws.String("q")},
 		{ParentsOfAlarmName: aws.String("a"), AlarmTypes: []types.AlarmType{types.AlarmTypeCompositeAlarm}},
 	} {
 		_, err := c.DescribeAlarms(t.Context(), in)

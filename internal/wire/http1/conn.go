@@ -235,10 +235,16 @@ type replayed struct {
 	held   []byte
 	frames framing
 	within atomic.Bool // a request's body, as far as it was read, and not ended
+	reads  atomic.Bool
+	closed atomic.Bool // by Close, though it may read on
 }
 
 func (r *replayed) Read(p []byte) (n int, err error) {
+	r.reads.Store(true)
+	defer r.reads.Store(false)
 	switch {
+	case r.closed.Load():
+		return 0, net.ErrClosed
 	case r.frames.lost():
 		return 0, io.EOF
 	case len(r.held) > 0 && len(p) > 0:
@@ -255,9 +261,11 @@ func (r *replayed) Read(p []byte) (n int, err error) {
 }
 
 // Close closes the connection. Where a body is not read to its end, as net/http leaves it to a client that
-// asked for the connection to be closed, it reads on before, by itself.
+// asked for the connection to be closed, it reads on before, by itself. A body that is being read is cut
+// off: the server's Close has called.
 func (r *replayed) Close() error {
-	if !r.within.Swap(false) || r.halfCloser.CloseWrite() != nil {
+	r.closed.Store(true)
+	if r.reads.Load() || !r.within.Swap(false) || r.halfCloser.CloseWrite() != nil {
 		return r.halfCloser.Close()
 	}
 	go func() {

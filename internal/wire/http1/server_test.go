@@ -663,6 +663,30 @@ func TestShutdownThatIsCutShort(t *testing.T) {
 	c.ended()
 }
 
+// Close also cuts off a body that net/http reads: it is not read to the end, nor with a hole in it.
+func TestCloseEndsABodyThatIsRead(t *testing.T) {
+	arrived, read := make(chan bool), make(chan string)
+	s, addr := start(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.ReadFull(r.Body, make([]byte, 1))
+		arrived <- true
+		b, err := io.ReadAll(r.Body)
+		if err == nil {
+			t.Error("the body is taken for whole")
+		}
+		read <- string(b)
+	}), nil)
+	c := dial(t, addr)
+	c.send("POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n")
+	<-arrived
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	_, _ = io.WriteString(c.Conn, "5\r\nafter\r\n0\r\n\r\n") // fails if the end has arrived
+	if b := <-read; b != "" {
+		t.Errorf("%q was read behind the end", b)
+	}
+}
+
 func TestServeAfterShutdown(t *testing.T) {
 	s := New(echo, &http.Server{Handler: echo})
 	if err := s.Shutdown(t.Context()); err != nil {

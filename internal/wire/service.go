@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 
 	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/api/check"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/wire/restjson"
 	"godwit.dev/godwit/internal/wire/shape"
@@ -33,13 +33,10 @@ type Service struct {
 	// is not the root; empty if there is none.
 	pathMember string
 
-	badMethod   fault.Kind // refuses an HTTP method that the protocol does not have
-	missingKind fault.Kind // refuses a request without all required members, with the text
-	missingText func(members []string) string
-	emptyGiven  bool // an empty text is given: its operation says what is wrong with it
-	// missingARN refuses a request without the ARN that callers are authorised by, before
-	// its other members are looked at; nil: it is refused as any other.
-	missingARN func(operation, member string) error
+	badMethod fault.Kind // refuses an HTTP method that the protocol does not have
+	// missing is the error of a request that lacks required members, one or more.
+	missing    func(operation string, members []string) error
+	emptyGiven bool // an empty text in JSON is given: its operation says what is wrong with it
 	errors     map[fault.Kind]errorShape
 	describe   func(err error) (code, text string, sender bool) // for api.Call
 
@@ -70,9 +67,8 @@ func SQS(operations ...api.Operation) *Service {
 		declaration:  true,
 		pathMember:   "QueueUrl",
 		badMethod:    fault.UnsupportedOperation,
-		missingKind:  fault.MissingParameter,
-		missingText: func(members []string) string { // one is enough
-			return "The request must contain the parameter " + members[0] + "."
+		missing: func(_ string, members []string) error { // one is enough
+			return fault.New(fault.MissingParameter, "The request must contain the parameter "+members[0]+".")
 		},
 		errors: sqsErrors,
 	}, operations)
@@ -81,26 +77,27 @@ func SQS(operations ...api.Operation) *Service {
 // SNS is Amazon SNS, which answers Query.
 func SNS(operations ...api.Operation) *Service {
 	return newService(Service{
-		Name:        "sns",
-		Version:     "2010-03-31",
-		Namespace:   "http://sns.amazonaws.com/doc/2010-03-31/",
-		badMethod:   fault.InvalidAction,
-		missingKind: fault.MissingParameter,
-		missingText: mustNotBeNull,
-		missingARN:  snsMissingARN,
-		errors:      snsErrors,
+		Name:      "sns",
+		Version:   "2010-03-31",
+		Namespace: "http://sns.amazonaws.com/doc/2010-03-31/",
+		badMethod: fault.InvalidAction,
+		missing:   snsMissing,
+		errors:    snsErrors,
 	}, operations)
 }
 
-// snsMissingARN is what SNS says of an absent ARN. ConfirmSubscription goes by its token.
-func snsMissingARN(operation, member string) error {
-	switch member {
-	case "TopicArn", "SubscriptionArn", "PlatformApplicationArn", "EndpointArn":
-		if operation != "ConfirmSubscription" {
-			return fault.Newf(fault.InvalidParameter, "Invalid parameter: %s Reason: no value for required parameter", member)
+// snsMissing misses the ARN that callers are authorised by before anything else, and in words of its
+// own: SNS reads it before the model is asked. ConfirmSubscription goes by its token.
+func snsMissing(operation string, members []string) error {
+	for _, member := range members {
+		switch member {
+		case "TopicArn", "SubscriptionArn", "PlatformApplicationArn", "EndpointArn":
+			if operation != "ConfirmSubscription" {
+				return fault.Newf(fault.InvalidParameter, "Invalid parameter: %s Reason: no value for required parameter", member)
+			}
 		}
 	}
-	return nil
+	return mustNotBeNull(fault.MissingParameter)(operation, members)
 }
 
 // CloudWatch is Amazon CloudWatch, which answers CBOR, JSON and Query.
@@ -111,8 +108,7 @@ func CloudWatch(operations ...api.Operation) *Service {
 		Version:      "2010-08-01",
 		Namespace:    "http://monitoring.amazonaws.com/doc/2010-08-01/",
 		badMethod:    fault.InvalidAction,
-		missingKind:  fault.ValidationFailed,
-		missingText:  mustNotBeNull,
+		missing:      mustNotBeNull(fault.ValidationFailed),
 		queryMode:    true,
 		errors:       cloudwatchErrors,
 	}, operations)
@@ -124,8 +120,7 @@ func Logs(operations ...api.Operation) *Service {
 		Name:         "logs",
 		TargetPrefix: "Logs_20140328",
 		badMethod:    fault.InvalidAction,
-		missingKind:  fault.MissingParameter,
-		missingText:  mustNotBeNull,
+		missing:      mustNotBeNull(fault.MissingParameter),
 		emptyGiven:   true,
 		json11:       true,
 		errors:       logsErrors,
@@ -138,8 +133,7 @@ func KMS(operations ...api.Operation) *Service {
 		Name:         "kms",
 		TargetPrefix: "TrentService",
 		badMethod:    fault.InvalidAction,
-		missingKind:  fault.ValidationFailed,
-		missingText:  mustNotBeNull,
+		missing:      mustNotBeNull(fault.ValidationFailed),
 		json11:       true,
 		errors:       kmsErrors,
 	}, operations)
@@ -148,13 +142,12 @@ func KMS(operations ...api.Operation) *Service {
 // CloudFormation is AWS CloudFormation, which answers Query.
 func CloudFormation(operations ...api.Operation) *Service {
 	return newService(Service{
-		Name:        "cloudformation",
-		Version:     "2010-05-15",
-		Namespace:   "http://cloudformation.amazonaws.com/doc/2010-05-15/",
-		badMethod:   fault.InvalidAction,
-		missingKind: fault.ValidationFailed,
-		missingText: mustNotBeNull,
-		errors:      cloudformationErrors,
+		Name:      "cloudformation",
+		Version:   "2010-05-15",
+		Namespace: "http://cloudformation.amazonaws.com/doc/2010-05-15/",
+		badMethod: fault.InvalidAction,
+		missing:   mustNotBeNull(fault.ValidationFailed),
+		errors:    cloudformationErrors,
 	}, operations)
 }
 
@@ -164,62 +157,56 @@ func Firehose(operations ...api.Operation) *Service {
 		Name:         "firehose",
 		TargetPrefix: "Firehose_20150804",
 		badMethod:    fault.InvalidAction,
-		missingKind:  fault.ValidationFailed,
-		missingText:  mustNotBeNull,
+		missing:      mustNotBeNull(fault.ValidationFailed),
 		json11:       true,
 		errors:       firehoseErrors,
 	}, operations)
 }
 
-// mustNotBeNull names all members that are absent.
-func mustNotBeNull(members []string) string {
-	all := make([]string, len(members))
-	for i, name := range members {
-		all[i] = "Value null at '" + strings.ToLower(name[:1]) + name[1:] + "' failed to satisfy constraint: Member must not be null"
+// mustNotBeNull names all members that are absent, in an error of a kind.
+func mustNotBeNull(kind fault.Kind) func(operation string, members []string) error {
+	return func(_ string, members []string) error {
+		all := make([]string, len(members))
+		for i, name := range members {
+			all[i] = check.NotNull(strings.ToLower(name[:1]) + name[1:])
+		}
+		return fault.New(kind, check.Violations(all))
 	}
-	detected := "1 validation error detected: "
-	if len(all) > 1 {
-		detected = strconv.Itoa(len(all)) + " validation errors detected: "
-	}
-	return detected + strings.Join(all, "; ")
 }
 
 // Lambda is AWS Lambda, which answers REST-JSON.
 func Lambda(operations ...api.Operation) *Service {
 	return newService(Service{
-		Name:        "lambda",
-		badMethod:   fault.InvalidAction,
-		missingKind: fault.ValidationFailed,
-		missingText: mustNotBeNull,
-		emptyGiven:  true,
-		rest:        true,
-		errors:      lambdaErrors,
+		Name:       "lambda",
+		badMethod:  fault.InvalidAction,
+		missing:    mustNotBeNull(fault.ValidationFailed),
+		emptyGiven: true,
+		rest:       true,
+		errors:     lambdaErrors,
 	}, operations)
 }
 
 // IAM is AWS Identity and Access Management, which answers Query.
 func IAM(operations ...api.Operation) *Service {
 	return newService(Service{
-		Name:        "iam",
-		Version:     "2010-05-08",
-		Namespace:   "https://iam.amazonaws.com/doc/2010-05-08/",
-		badMethod:   fault.InvalidAction,
-		missingKind: fault.ValidationFailed,
-		missingText: mustNotBeNull,
-		errors:      iamErrors,
+		Name:      "iam",
+		Version:   "2010-05-08",
+		Namespace: "https://iam.amazonaws.com/doc/2010-05-08/",
+		badMethod: fault.InvalidAction,
+		missing:   mustNotBeNull(fault.ValidationFailed),
+		errors:    iamErrors,
 	}, operations)
 }
 
 // STS is AWS Security Token Service, which answers Query.
 func STS(operations ...api.Operation) *Service {
 	return newService(Service{
-		Name:        "sts",
-		Version:     "2011-06-15",
-		Namespace:   "https://sts.amazonaws.com/doc/2011-06-15/",
-		badMethod:   fault.InvalidAction,
-		missingKind: fault.ValidationFailed,
-		missingText: mustNotBeNull,
-		errors:      stsErrors,
+		Name:      "sts",
+		Version:   "2011-06-15",
+		Namespace: "https://sts.amazonaws.com/doc/2011-06-15/",
+		badMethod: fault.InvalidAction,
+		missing:   mustNotBeNull(fault.ValidationFailed),
+		errors:    stsErrors,
 	}, operations)
 }
 
@@ -276,14 +263,7 @@ func (s *Service) check(op *operation, in any, body []byte) error {
 		names = op.withoutEmpty(names, body)
 	}
 	if len(names) > 0 {
-		if s.missingARN != nil {
-			for _, name := range names {
-				if err := s.missingARN(op.Name, name); err != nil {
-					return err
-				}
-			}
-		}
-		return fault.New(s.missingKind, s.missingText(names))
+		return s.missing(op.Name, names)
 	}
 	return nil
 }

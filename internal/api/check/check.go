@@ -3,6 +3,7 @@
 package check
 
 import (
+	"strconv"
 	"strings"
 
 	"godwit.dev/godwit/internal/api"
@@ -12,6 +13,19 @@ import (
 // Invalid is the error for a member that violates its shape's constraint.
 func Invalid(format string, args ...any) error {
 	return fault.Newf(fault.ValidationFailed, format, args...)
+}
+
+// NotNull is the violation of a request that lacks the member at a position.
+func NotNull(at string) string {
+	return "Value null at '" + at + "' failed to satisfy constraint: Member must not be null"
+}
+
+// Violations is the message of one or more violations of a model.
+func Violations(all []string) string {
+	if len(all) == 1 {
+		return "1 validation error detected: " + all[0]
+	}
+	return strconv.Itoa(len(all)) + " validation errors detected: " + strings.Join(all, "; ")
 }
 
 // Enum is the constraint that a member is one of these values, as AWS's refusals have it.

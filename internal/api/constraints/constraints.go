@@ -138,11 +138,9 @@ type finder struct {
 }
 
 func (f *finder) err() error {
-	switch n := len(f.broken); {
-	case n == 1:
-		return fault.New(fault.ValidationFailed, "1 validation error detected: "+f.broken[0])
-	case n > 1:
-		return fault.Newf(fault.ValidationFailed, "%d validation errors detected: %s", n, strings.Join(f.broken, "; "))
+	switch {
+	case len(f.broken) > 0:
+		return fault.New(fault.ValidationFailed, check.Violations(f.broken))
 	case f.own != "":
 		return fault.New(fault.ValidationFailed, f.own)
 	}
@@ -177,7 +175,7 @@ func (f *finder) member(at string, m *member, v reflect.Value) {
 			break // treated as an empty text, which clients send, not as absent
 		}
 		if m.required {
-			f.broken = append(f.broken, "Value null at '"+at+"' failed to satisfy constraint: Member must not be null")
+			f.broken = append(f.broken, check.NotNull(at))
 		}
 		return
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/api/check"
 	"godwit.dev/godwit/internal/monitor/logs"
 	"godwit.dev/godwit/internal/monitor/logs/pattern"
 )
@@ -127,13 +128,13 @@ func checkEvents(in []InputLogEvent) error {
 		at := func(name string) string { return fmt.Sprintf("logEvents.%d.member.%s", i+1, name) }
 		switch {
 		case e.Timestamp == nil:
-			all = append(all, lacking(at("timestamp")))
+			all = append(all, check.NotNull(at("timestamp")))
 		case *e.Timestamp < 0:
 			all = append(all, violation(at("timestamp"), *e.Timestamp, "Member must have value greater than or equal to 0"))
 		}
 		switch {
 		case e.Message == nil:
-			all = append(all, lacking(at("message")))
+			all = append(all, check.NotNull(at("message")))
 		case *e.Message == "":
 			all = append(all, violation(at("message"), "", fmt.Sprintf(atLeast, 1)))
 		}

@@ -47,20 +47,12 @@ func violation(member string, value any, rule string) string {
 
 // broken is AWS's error of validation for one or more violations.
 func broken(violations ...string) error {
-	if len(violations) == 1 {
-		return invalid("1 validation error detected: %s", violations[0])
-	}
-	return invalid("%d validation errors detected: %s", len(violations), strings.Join(violations, "; "))
+	return fault.New(fault.InvalidParameter, check.Violations(violations))
 }
 
 // null is the error for a missing member.
 func null(member string) error {
-	return broken(lacking(member))
-}
-
-// lacking is null as a violation.
-func lacking(member string) string {
-	return "Value null at '" + member + "' failed to satisfy constraint: Member must not be null"
+	return broken(check.NotNull(member))
 }
 
 const (

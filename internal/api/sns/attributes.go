@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/api/check"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/queue/message"
 )
@@ -56,15 +57,11 @@ func mustNotBeNull(positions []string) error {
 	if len(positions) == 0 {
 		return nil
 	}
-	detected := "1 validation error detected: "
-	if n := len(positions); n > 1 {
-		detected = strconv.Itoa(n) + " validation errors detected: "
-	}
-	faults := make([]string, len(positions))
+	all := make([]string, len(positions))
 	for i, at := range positions {
-		faults[i] = "Value null at '" + at + "' failed to satisfy constraint: Member must not be null"
+		all[i] = check.NotNull(at)
 	}
-	return fault.New(fault.MissingParameter, detected+strings.Join(faults, "; "))
+	return fault.New(fault.MissingParameter, check.Violations(all))
 }
 
 func badValue(format string, args ...any) error {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"strings"
 	"unicode/utf8"
 
 	"godwit.dev/godwit/internal/api/check"
@@ -30,7 +29,7 @@ func (c *Constraints) Add(member, value, constraint string, args ...any) {
 // Lacks adds a missing member.
 func (c *Constraints) Lacks(member string) {
 	if len(c.broken) < maxViolations {
-		c.broken = append(c.broken, fmt.Sprintf("Value null at '%s' failed to satisfy constraint: Member must not be null", member))
+		c.broken = append(c.broken, check.NotNull(member))
 	}
 }
 
@@ -42,14 +41,10 @@ const maxShown = 512
 
 // Err is AWS's error ValidationFailed, or nil without a violation.
 func (c *Constraints) Err() error {
-	switch n := len(c.broken); n {
-	case 0:
+	if len(c.broken) == 0 {
 		return nil
-	case 1:
-		return fault.New(fault.ValidationFailed, "1 validation error detected: "+c.broken[0])
-	default:
-		return fault.Newf(fault.ValidationFailed, "%d validation errors detected: %s", n, strings.Join(c.broken, "; "))
 	}
+	return fault.New(fault.ValidationFailed, check.Violations(c.broken))
 }
 
 // Length checks the length of a text, in characters.

@@ -49,6 +49,18 @@ func TestEmptyMembers(t *testing.T) {
 	}
 	equal(t, "a stream", any("1 validation error detected: Value '' at 'logStreamName' failed to satisfy constraint: Member must have length greater than or equal to 1"),
 		decode(t, callLogs(t, endpoint, "CreateLogStream", `{"logGroupName":"g","logStreamName":""}`).Body)["message"])
+	for operation, in := range map[string]string{
+		"PutSubscriptionFilter": `{"logGroupName":"g","filterName":"","filterPattern":"","destinationArn":"a"}`,
+		"PutMetricFilter":       `{"logGroupName":"g","filterName":"","filterPattern":"","metricTransformations":[]}`,
+		"DeleteMetricFilter":    `{"logGroupName":"g","filterName":""}`, "DeleteSubscriptionFilter": `{"logGroupName":"g","filterName":""}`,
+		"CancelExportTask": `{"taskId":""}`, "CreateExportTask": `{"logGroupName":"g","destination":"","from":1,"to":2}`,
+		"GetDeliverySource": `{"name":""}`, "GetDeliveryDestination": `{"name":""}`, "PutDeliverySource": `{"name":"s","resourceArn":"a","logType":""}`,
+	} {
+		message, _ := decode(t, callLogs(t, endpoint, operation, in).Body)["message"].(string)
+		if !strings.HasPrefix(message, "1 validation error detected: Value '' at '") || !strings.HasSuffix(message, "' failed to satisfy constraint: Member must have length greater than or equal to 1") {
+			t.Errorf("%s: %s", operation, message)
+		}
+	}
 	equal(t, "a task", any("1 validation error detected: Value null at 'taskId' failed to satisfy constraint: Member must not be null"),
 		decode(t, callLogs(t, endpoint, "CancelExportTask", `{}`).Body)["message"])
 	status, answer := lambdaJSON(t, endpoint, http.MethodPost, "/2015-03-31/functions",

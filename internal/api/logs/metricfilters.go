@@ -87,7 +87,7 @@ func (s *Service) putMetricFilter(_ context.Context, call *api.Call, in *PutMetr
 
 // readMetricFilter validates a filter, but for its pattern and selectors.
 func readMetricFilter(in *PutMetricFilterInput) (*logs.MetricFilter, error) {
-	if err := short("filterName", in.FilterName, maxFilterName); err != nil {
+	if err := checkFilterName(in.FilterName); err != nil {
 		return nil, err
 	}
 	if err := short("filterPattern", api.Deref(in.FilterPattern), maxFilterPattern); err != nil {
@@ -274,10 +274,10 @@ func (t *MetricTransformation) show() string {
 		orNull(t.MetricName), orNull(t.MetricNamespace), orNull(t.MetricValue), value, orNull(t.Unit), dimensions)
 }
 
-// checkFilter refuses names of a metric filter that are too long.
+// checkFilter refuses the names of a metric filter that have a wrong length.
 func checkFilter(in *FilterInput) error {
 	if err := checkLong(in.LogGroupName); err != nil {
 		return err
 	}
-	return short("filterName", in.FilterName, maxFilterName)
+	return checkFilterName(in.FilterName)
 }

@@ -1,6 +1,7 @@
 package logs
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"unicode/utf8"
@@ -16,6 +17,9 @@ import (
 // The limits of filters, transformations and lists of queries. Source: the API model.
 const (
 	maxFilterName    = 512
+	maxExportName    = 512 // of a task's id, and of a bucket
+	maxDeliveryName  = 60
+	maxLogType       = 255
 	maxFilterPattern = 1024
 	maxQueries       = 1000
 )
@@ -143,7 +147,7 @@ func short(member, value string, limit int) error {
 
 // putSubscriptionFilter refuses PutSubscriptionFilter.
 func (s *Service) putSubscriptionFilter(_ context.Context, call *api.Call, in *PutSubscriptionFilterInput) (*Empty, error) {
-	if err := short("filterName", in.FilterName, maxFilterName); err != nil {
+	if err := checkFilterName(in.FilterName); err != nil {
 		return nil, err
 	}
 	if err := short("filterPattern", api.Deref(in.FilterPattern), maxFilterPattern); err != nil {
@@ -167,13 +171,20 @@ func (s *Service) putSubscriptionFilter(_ context.Context, call *api.Call, in *P
 
 // deleteSubscriptionFilter refuses DeleteSubscriptionFilter.
 func (s *Service) deleteSubscriptionFilter(_ context.Context, call *api.Call, in *FilterInput) (*Empty, error) {
-	if err := short("filterName", in.FilterName, maxFilterName); err != nil {
+	if err := checkFilterName(in.FilterName); err != nil {
 		return nil, err
 	}
 	if err := s.there(call, in.LogGroupName); err != nil {
 		return nil, err
 	}
 	return nil, absent("The specified subscription filter does not exist.")
+}
+
+func checkFilterName(name string) error {
+	if name == "" {
+		return length("filterName", name, 1, maxFilterName)
+	}
+	return short("filterName", name, maxFilterName)
 }
 
 // deleteResourcePolicy refuses DeleteResourcePolicy.
@@ -202,6 +213,9 @@ func (s *Service) startQuery(_ context.Context, call *api.Call, in *StartQueryIn
 
 // createExportTask refuses CreateExportTask: there are no buckets.
 func (s *Service) createExportTask(_ context.Context, call *api.Call, in *CreateExportTaskInput) (*Empty, error) {
+	if err := length("destination", in.Destination, 1, maxExportName); err != nil {
+		return nil, err
+	}
 	if err := s.there(call, in.LogGroupName); err != nil {
 		return nil, err
 	}
@@ -209,22 +223,34 @@ func (s *Service) createExportTask(_ context.Context, call *api.Call, in *Create
 }
 
 // cancelExportTask refuses CancelExportTask.
-func (s *Service) cancelExportTask(context.Context, *api.Call, *CancelExportTaskInput) (*Empty, error) {
+func (s *Service) cancelExportTask(_ context.Context, _ *api.Call, in *CancelExportTaskInput) (*Empty, error) {
+	if err := length("taskId", in.TaskId, 1, maxExportName); err != nil {
+		return nil, err
+	}
 	return nil, absent("The specified export task does not exist.")
 }
 
 // noDeliveryDestination is the error for operations on a delivery destination: there are
 // none.
-func (s *Service) noDeliveryDestination(context.Context, *api.Call, *NameInput) (*Empty, error) {
+func (s *Service) noDeliveryDestination(_ context.Context, _ *api.Call, in *NameInput) (*Empty, error) {
+	if err := length("name", in.Name, 1, maxDeliveryName); err != nil {
+		return nil, err
+	}
 	return nil, absent("Requested Delivery Destination does not exist in this account.")
 }
 
 // getDeliverySource refuses GetDeliverySource.
-func (s *Service) getDeliverySource(context.Context, *api.Call, *NameInput) (*Empty, error) {
+func (s *Service) getDeliverySource(_ context.Context, _ *api.Call, in *NameInput) (*Empty, error) {
+	if err := length("name", in.Name, 1, maxDeliveryName); err != nil {
+		return nil, err
+	}
 	return nil, absent("Requested Delivery Source does not exist in this account.")
 }
 
 // putDeliverySource refuses PutDeliverySource: no resource here can be a delivery source.
-func (s *Service) putDeliverySource(context.Context, *api.Call, *PutDeliverySourceInput) (*Empty, error) {
+func (s *Service) putDeliverySource(_ context.Context, _ *api.Call, in *PutDeliverySourceInput) (*Empty, error) {
+	if err := cmp.Or(length("name", in.Name, 1, maxDeliveryName), length("logType", in.LogType, 1, maxLogType)); err != nil {
+		return nil, err
+	}
 	return nil, absent("Cannot access provided service.")
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -257,14 +258,24 @@ func (f *front) asked(w http.ResponseWriter, r *http.Request) {
 // within reports that a path is dir or below it.
 func within(path, dir string) bool { return path == dir || strings.HasPrefix(path, dir+"/") }
 
+// ready answers as a server without nodes does.
 func (f *front) ready(w http.ResponseWriter) {
-	if s, ok := f.stateOf(); ok && !f.closing.Load() {
-		if owner := f.whose(s); owner != "" && (owner != f.part.node.Name || s.Serving) && !s.Behind && !f.silent(s) && !f.part.logStopped.Load() {
-			_, _ = io.WriteString(w, "{\"status\":\"ready\"}\n")
-			return
-		}
+	is := f.isReady()
+	w.Header().Set("Content-Type", "application/json")
+	if !is {
+		w.WriteHeader(http.StatusServiceUnavailable)
 	}
-	http.Error(w, `{"status":"not ready"}`, http.StatusServiceUnavailable)
+	_, _ = fmt.Fprintf(w, "{\"ready\":%t}\n", is)
+}
+
+// isReady reports whether requests to this node are answered, by it or by the owner that it knows.
+func (f *front) isReady() bool {
+	s, ok := f.stateOf()
+	if !ok || f.closing.Load() || s.Behind || f.silent(s) || f.part.logStopped.Load() {
+		return false
+	}
+	owner := f.whose(s)
+	return owner != "" && (owner != f.part.node.Name || s.Serving)
 }
 
 // silent reports that nothing was heard of the owner for as long as requests wait for one: they are

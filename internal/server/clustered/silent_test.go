@@ -73,6 +73,10 @@ func TestCutOffNodeIsNotReady(t *testing.T) {
 			if s, _ := f.stateOf(); out.Code != want {
 				t.Errorf("status %d, want %d: %+v", out.Code, want, s)
 			}
+			var answer map[string]any // as of a server without nodes
+			if err := json.Unmarshal(out.Body.Bytes(), &answer); err != nil || answer["ready"] != (want == http.StatusOK) || out.Header().Get("Content-Type") != "application/json" {
+				t.Errorf("%v: %v, %v", out.Header(), answer, err)
+			}
 		}
 		after(time.Minute, http.StatusOK)
 		way.Cut(true)

@@ -109,14 +109,16 @@ func TestValuesOfData(t *testing.T) {
 		return err
 	}
 	least, most := math.Ldexp(1, -360), math.Ldexp(1, 360)
-	for _, sign := range []float64{1, -1} {
+	for sign, shown := range map[float64]string{1: "", -1: "-"} {
 		for _, value := range []float64{0, least, 1, most} {
 			if err := put(sign * value); err != nil {
 				t.Errorf("%g: %v", sign*value, err)
 			}
 		}
-		for _, value := range []float64{math.Nextafter(least, 0), math.Nextafter(most, math.MaxFloat64)} {
-			refused(t, put(sign*value), "InvalidParameterValue", 400, fmt.Sprintf("The value %v for parameter MetricData.member.1.Value is invalid.", sign*value))
+		for value, digits := range map[float64]string{
+			math.Nextafter(least, 0): "0", math.Nextafter(most, math.MaxFloat64): "2,348,542,582,773,834" + strings.Repeat(",000", 31),
+		} {
+			refused(t, put(sign*value), "InvalidParameterValue", 400, "The value "+shown+digits+" for parameter MetricData.member.1.Value is invalid.")
 		}
 	}
 }

@@ -154,25 +154,25 @@ func services(deps Deps, s *state, r *running, functions *lambda.Service, object
 // developing is the API under /_godwit/ for developers, beside the operators' API.
 func developing(deps Deps, s *state, r *running, functions *lambda.Service, dev *development.Development) map[string]http.Handler {
 	return map[string]http.Handler{
-		"GET " + adminPrefix + "clock":             admin.Deprecated("clock", admin.ReadClock(deps.Clock, deps.Virtual)),
-		"POST " + adminPrefix + "clock":            admin.Deprecated("clock", admin.Clock(deps.Virtual, s.journal.Sync)),
-		"GET " + adminPrefix + "deliveries":        admin.Deprecated("deliveries", admin.Deliveries(s.engine)),
+		"GET " + adminPrefix + "clock":             admin.Deprecated(admin.ReadClock(deps.Clock, deps.Virtual)),
+		"POST " + adminPrefix + "clock":            admin.Deprecated(admin.Clock(deps.Virtual, s.journal.Sync)),
+		"GET " + adminPrefix + "deliveries":        admin.Deprecated(admin.Deliveries(s.engine)),
 		"GET " + lambda.DownloadPath:               admin.FunctionCode(functions, deps.Clock),
-		"GET " + adminPrefix + "faults":            admin.Deprecated("faults", admin.ListFaults(s.engine)),
+		"GET " + adminPrefix + "faults":            admin.Deprecated(admin.ListFaults(s.engine)),
 		"POST " + adminPrefix + "keys/rotate-root": admin.RotateRoot(rootKeyOf(deps).Rotation(s.store, s.kms.Rewrap)),
 
-		"POST " + adminPrefix + "faults": admin.Deprecated("faults", faults(deps.Config, s.engine, dev)),
-		"GET " + adminPrefix + "queue":   admin.Deprecated("queue", admin.Queue(s.engine, s.monitoring.Queues)),
+		"POST " + adminPrefix + "faults": admin.Deprecated(faults(deps.Config, s.engine, dev)),
+		"GET " + adminPrefix + "queue":   admin.Deprecated(admin.Queue(s.engine, s.monitoring.Queues)),
 
 		"GET " + adminPrefix + "outbox":                r.senders.Mails.Handler(),
 		"GET " + adminPrefix + "outbox/push":           r.senders.Pushes.Handler(),
 		"GET " + adminPrefix + "outbox/sms":            r.senders.Texts.Handler(),
 		"POST " + adminPrefix + "sms/receive":          r.senders.Texts.Receiver(),
-		"GET " + adminPrefix + "events":                admin.Deprecated("function", admin.Events(s.engine)),
-		"GET " + adminPrefix + "backlog":               admin.Deprecated("subscription", admin.Backlog(s.engine)),
-		"POST " + adminPrefix + "subscriptions/pause":  admin.Deprecated("subscription/pause", admin.Pause(r.operator, s.engine)),
-		"POST " + adminPrefix + "subscriptions/resume": admin.Deprecated("subscription/resume", admin.Resume(r.operator, s.engine)),
-		"POST " + adminPrefix + "deliveries/retry":     admin.Deprecated("delivery/retry", admin.Retry(s.engine)),
-		"POST " + adminPrefix + "deliveries/drop":      admin.Deprecated("delivery/drop", admin.Drop(r.operator)),
+		"GET " + adminPrefix + "events":                admin.Deprecated(admin.Events(s.engine)),
+		"GET " + adminPrefix + "backlog":               admin.Deprecated(admin.Backlog(s.engine)),
+		"POST " + adminPrefix + "subscriptions/pause":  admin.Deprecated(admin.Pause(r.operator, s.engine)),
+		"POST " + adminPrefix + "subscriptions/resume": admin.Deprecated(admin.Resume(r.operator, s.engine)),
+		"POST " + adminPrefix + "deliveries/retry":     admin.Deprecated(admin.Retry(s.engine)),
+		"POST " + adminPrefix + "deliveries/drop":      admin.Deprecated(admin.Drop(r.operator)),
 	}
 }

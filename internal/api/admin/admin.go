@@ -85,10 +85,10 @@ const deprecated = "@1795392000"
 
 // Deprecated marks a path that /_godwit/v1 replaces, by the headers of RFC 9745. It will be
 // removed after one more version.
-func Deprecated(successor string, h http.Handler) http.Handler {
+func Deprecated(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Deprecation", deprecated)
-		w.Header().Set("Link", "</_godwit/v1/"+successor+`>; rel="successor-version", </_godwit/v1/openapi.json>; rel="service-desc"`)
+		w.Header().Set("Link", "<"+successorOf(r.URL.Path)+`>; rel="successor-version", </_godwit/v1/openapi.json>; rel="service-desc"`)
 		h.ServeHTTP(w, r)
 	})
 }

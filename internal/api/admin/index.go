@@ -15,51 +15,60 @@ type entry struct {
 
 	// Open says that the path needs no parameters, so that the page can link to it.
 	Open bool `json:"-"`
-
-	// Successor is the path of the operator's API that replaces it; empty: none does.
-	Successor string `json:"successor,omitempty"`
 }
 
-// successors are the ends of the paths that replace those of the same ends below /_godwit/, as
-// Deprecated tells of them.
+// successors are the paths below /_godwit/v1/ that replace paths below /_godwit/, for all methods.
 var successors = map[string]string{
 	"clock": "clock", "deliveries": "deliveries", "queue": "queue", "backlog": "subscription", "events": "function", "faults": "faults",
 	"deliveries/retry": "delivery/retry", "deliveries/drop": "delivery/drop",
 	"subscriptions/pause": "subscription/pause", "subscriptions/resume": "subscription/resume",
 }
 
+// successorOf is the path that replaces another; empty: none does.
+func successorOf(path string) string {
+	if to := successors[strings.TrimPrefix(path, "/_godwit/")]; to != "" {
+		return "/_godwit/v1/" + to
+	}
+	return ""
+}
+
 // entries are the paths below /_godwit/, in the order of docs/admin-api.md.
 var entries = []entry{
-	{"GET", "/_godwit/", "this list", true, ""},
-	{"GET", "/_godwit/ui/", "the console: what there is and how it stands, to look at and to mend", true, ""},
-	{"GET", "/_godwit/health", "what is wrong, if anything", true, ""},
-	{"GET", "/_godwit/ready", "whether to send requests", true, ""},
-	{"GET", "/_godwit/clock", "what time it is here, by which clock, and when the next timer of a virtual one is due", true, ""},
-	{"POST", "/_godwit/clock", "moves the virtual clock", false, ""},
-	{"GET", "/_godwit/deliveries", "a subscription's deliveries, attempt by attempt", false, ""},
-	{"GET", "/_godwit/queue", "what is in a queue, and what happened to it", false, ""},
-	{"GET", "/_godwit/backlog", "what a subscription is owed: how much, since when, and whether it is paused", false, ""},
-	{"POST", "/_godwit/deliveries/retry", "makes the next attempt of one delivery, or of all, due now", false, ""},
-	{"POST", "/_godwit/deliveries/drop", "gives up on one delivery, or on all: into the dead-letter queue", false, ""},
-	{"POST", "/_godwit/subscriptions/pause", "stops a subscription's deliveries", false, ""},
-	{"POST", "/_godwit/subscriptions/resume", "lets them go on", false, ""},
-	{"GET", "/_godwit/outbox/sms", "the text messages that godwit dev keeps in place of sending them", true, ""},
-	{"POST", "/_godwit/sms/receive", "take a text message as if a phone had sent it", false, ""},
-	{"GET", "/_godwit/outbox", "the mails that godwit dev keeps in place of sending them", true, ""},
-	{"GET", "/_godwit/outbox/push", "the push messages that godwit dev keeps in place of sending them", true, ""},
-	{"GET", "/_godwit/events", "the asynchronous invocations that wait for a function: how many, and since when", false, ""},
-	{"GET", "/_godwit/functions/code", "a function's zip, by the token of the link that GetFunction gives", false, ""},
-	{"POST", "/_godwit/keys/rotate-root", "puts what is sealed on the disk under a new root key", false, ""},
-	{"GET", "/_godwit/faults", "what is made to fail on purpose", true, ""},
-	{"POST", "/_godwit/faults", "makes a queue, a function, a delivery stream, a platform application, mails or text messages, or all of a service, fail on purpose (godwit dev only)", false, ""},
-	{"GET", "/_godwit/v1/openapi.json", "the OpenAPI document of the operator's API, whose paths begin with /_godwit/v1/", true, ""},
-	{"GET", "/metrics", "metrics in Prometheus's form", true, ""},
+	{"GET", "/_godwit/", "this list", true},
+	{"GET", "/_godwit/ui/", "the console: what there is and how it stands, to look at and to mend", true},
+	{"GET", "/_godwit/health", "what is wrong, if anything", true},
+	{"GET", "/_godwit/ready", "whether to send requests", true},
+	{"GET", "/_godwit/clock", "what time it is here, by which clock, and when the next timer of a virtual one is due", true},
+	{"POST", "/_godwit/clock", "moves the virtual clock", false},
+	{"GET", "/_godwit/deliveries", "a subscription's deliveries, attempt by attempt", false},
+	{"GET", "/_godwit/queue", "what is in a queue, and what happened to it", false},
+	{"GET", "/_godwit/backlog", "what a subscription is owed: how much, since when, and whether it is paused", false},
+	{"POST", "/_godwit/deliveries/retry", "makes the next attempt of one delivery, or of all, due now", false},
+	{"POST", "/_godwit/deliveries/drop", "gives up on one delivery, or on all: into the dead-letter queue", false},
+	{"POST", "/_godwit/subscriptions/pause", "stops a subscription's deliveries", false},
+	{"POST", "/_godwit/subscriptions/resume", "lets them go on", false},
+	{"GET", "/_godwit/outbox/sms", "the text messages that godwit dev keeps in place of sending them", true},
+	{"POST", "/_godwit/sms/receive", "take a text message as if a phone had sent it", false},
+	{"GET", "/_godwit/outbox", "the mails that godwit dev keeps in place of sending them", true},
+	{"GET", "/_godwit/outbox/push", "the push messages that godwit dev keeps in place of sending them", true},
+	{"GET", "/_godwit/events", "the asynchronous invocations that wait for a function: how many, and since when", false},
+	{"GET", "/_godwit/functions/code", "a function's zip, by the token of the link that GetFunction gives", false},
+	{"POST", "/_godwit/keys/rotate-root", "puts what is sealed on the disk under a new root key", false},
+	{"GET", "/_godwit/faults", "what is made to fail on purpose", true},
+	{"POST", "/_godwit/faults", "makes a queue, a function, a delivery stream, a platform application, mails or text messages, or all of a service, fail on purpose (godwit dev only)", false},
+	{"GET", "/_godwit/v1/openapi.json", "the OpenAPI document of the operator's API, whose paths begin with /_godwit/v1/", true},
+	{"GET", "/metrics", "metrics in Prometheus's form", true},
 }
 
 // index is the answer of Index.
 type index struct {
-	Version string  `json:"version"`
-	Paths   []entry `json:"paths"`
+	Version string   `json:"version"`
+	Paths   []listed `json:"paths"`
+}
+
+type listed struct {
+	entry
+	Successor string `json:"successor,omitempty"` // the path of the operator's API that replaces it; empty: none does
 }
 
 // Index answers with a list of these patterns of http.ServeMux, as JSON or, if the request
@@ -68,17 +77,14 @@ func Index(version string, patterns []string) http.Handler {
 	answer := index{Version: version}
 	for _, e := range entries {
 		if slices.Contains(patterns, e.Method+" "+e.Path) {
-			if to := successors[strings.TrimPrefix(e.Path, "/_godwit/")]; to != "" {
-				e.Successor = "/_godwit/v1/" + to
-			}
-			answer.Paths = append(answer.Paths, e)
+			answer.Paths = append(answer.Paths, listed{e, successorOf(e.Path)})
 		}
 	}
 	for _, pattern := range slices.Sorted(slices.Values(patterns)) {
 		method, path, _ := strings.Cut(pattern, " ")
 		known := slices.ContainsFunc(entries, func(e entry) bool { return e.Method == method && e.Path == path })
 		if !known && !strings.HasPrefix(path, "/_godwit/v1/") { // the OpenAPI document lists these
-			answer.Paths = append(answer.Paths, entry{Method: method, Path: path})
+			answer.Paths = append(answer.Paths, listed{entry: entry{Method: method, Path: path}})
 		}
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

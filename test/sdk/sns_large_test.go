@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/kms"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	lambdatypes "github.com/aws/aws-sdk-go-v2/service/lambda/types"
 	"github.com/aws/aws-sdk-go-v2/service/sns"
@@ -216,7 +217,7 @@ func TestEnvelopesLargerThanTheQueueTakes(t *testing.T) {
 	topic := createTopic(t, c, "orders")
 	former, between, small := createQueue(t, queues, "former", "MaximumMessageSize", "262144"),
 		createQueue(t, queues, "between", "MaximumMessageSize", "262145"), createQueue(t, queues, "small", "MaximumMessageSize", "262143")
-	dead := createQueue(t, queues, "dead")
+	dead, later := createQueue(t, queues, "dead"), createQueue(t, queues, "waits", "MaximumMessageSize", "262144")
 	for _, name := range []string{"former", "between", "small"} {
 		subscribe(t, c, topic, "sqs", queueARN(name), "RedrivePolicy", `{"deadLetterTargetArn":"`+queueARN("dead")+`"}`)
 	}
@@ -231,4 +232,17 @@ func TestEnvelopesLargerThanTheQueueTakes(t *testing.T) {
 	for _, url := range []string{former, between, small, dead} {
 		equal(t, url, "0", attributesOf(t, queues, url, "ApproximateNumberOfMessages")["ApproximateNumberOfMessages"])
 	}
+
+	// What waits encrypted is longer than what was published.
+	key := makeKey(t, newKMS(t, endpoint, "test"), &kms.CreateKeyInput{}).KeyId
+	setTopic(t, c, topic, "KmsMasterKeyId", *key)
+	waits := subscribe(t, c, topic, "sqs", queueARN("waits"), "RedrivePolicy", `{"deadLetterTargetArn":"`+queueARN("dead")+`"}`)
+	admin(t, endpoint+"/_godwit/subscriptions/pause", `{"subscription":"`+waits+`"}`)
+	must(c.Publish(t.Context(), &sns.PublishInput{TopicArn: &topic, Message: &whole}))(t)
+	for _, url := range []string{former, between, dead} {
+		takeMessage(t, queues, url)
+	}
+	admin(t, endpoint+"/_godwit/subscriptions/resume", `{"subscription":"`+waits+`"}`)
+	takeMessage(t, queues, later)
+	equal(t, "dead letters of an encrypted topic", "0", attributesOf(t, queues, dead, "ApproximateNumberOfMessages")["ApproximateNumberOfMessages"])
 }

@@ -14,7 +14,7 @@ const module = "godwit.dev/godwit/"
 // only from lines above its own, its ancestors, its descendants, and bases. The
 // lines of one ring are in the order in which they may depend on each other.
 var rings = [][]string{
-	{"multimd5", "packed", "sorted"}, // 0
+	{"decimal", "multimd5", "packed", "sorted"}, // 0
 	{"arn", "caller", "clock", "durable", "fastjson", "fault", "keyspace", "mutation", "poison", "publicnet"},
 	{"outgoing", "sms"},
 	{"config", "sigv4"},

@@ -5,7 +5,8 @@ import (
 	"math"
 	"reflect"
 	"strconv"
-	"strings"
+
+	"godwit.dev/godwit/internal/decimal"
 )
 
 // Double is a number in an operation's input that may be NaN or infinite, for which JSON has
@@ -35,10 +36,11 @@ func (d *Double) UnmarshalJSON(text []byte) error {
 func ParseDouble(text string) (float64, error) {
 	switch text {
 	case "NaN", "Infinity", "-Infinity":
-	default:
-		if strings.Trim(text, "0123456789+-.eE") != "" {
-			return 0, &strconv.NumError{Func: "ParseDouble", Num: text, Err: strconv.ErrSyntax}
-		}
+		return strconv.ParseFloat(text, 64)
 	}
-	return strconv.ParseFloat(text, 64)
+	n, ok := decimal.Parse(text)
+	if !ok {
+		return 0, &strconv.NumError{Func: "ParseDouble", Num: text, Err: strconv.ErrSyntax}
+	}
+	return n, nil
 }

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"godwit.dev/godwit/internal/decimal"
 )
 
 // condition is one operator on one key.
@@ -260,25 +262,15 @@ type numberOperand struct {
 }
 
 func (o *numberOperand) match(value string, _ *Request) bool {
-	n, ok := number(value)
+	n, ok := decimal.Parse(value)
 	return ok && o.holds(compare(n, o.number))
 }
 
 func readNumber(holds func(comparison int) bool) func(string, bool) (operand, bool) {
 	return func(s string, _ bool) (operand, bool) {
-		n, ok := number(s)
+		n, ok := decimal.Parse(s)
 		return &numberOperand{number: n, holds: holds}, ok
 	}
-}
-
-// number parses a decimal number. Go's own forms (hexadecimal, underscores, infinities) are
-// refused.
-func number(s string) (float64, bool) {
-	if s == "" || strings.Trim(s, "0123456789+-.eE") != "" {
-		return 0, false
-	}
-	n, err := strconv.ParseFloat(s, 64)
-	return n, err == nil
 }
 
 func compare(a, b float64) int {

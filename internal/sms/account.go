@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"godwit.dev/godwit/internal/decimal"
 	"godwit.dev/godwit/internal/fault"
 )
 
@@ -55,8 +56,8 @@ type MicroUSD int64
 
 // ParseUSD parses an amount in dollars. It fails for a negative or invalid one.
 func ParseUSD(text string) (MicroUSD, bool) {
-	f, err := strconv.ParseFloat(text, 64)
-	if err != nil || !(f >= 0) || f > 1e9 || strings.Trim(text, "0123456789+-.eE") != "" {
+	f, ok := decimal.Parse(text)
+	if !ok || f < 0 || f > 1e9 {
 		return 0, false
 	}
 	return MicroUSD(f*1e6 + 0.5), true

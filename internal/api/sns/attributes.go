@@ -3,12 +3,12 @@ package sns
 import (
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/api/check"
+	"godwit.dev/godwit/internal/decimal"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/queue/message"
 )
@@ -140,7 +140,7 @@ func attributeValue(name string, v MessageAttributeValue) ([]byte, error) {
 		return nil, emptyValue(name, dataType)
 	case !utf8.ValidString(text):
 		return nil, badValue("The message attribute '%s' is not valid UTF-8.", name)
-	case base == "Number" && !number(text):
+	case base == "Number" && !isNumber(text):
 		return nil, badValue("Could not cast message attribute '%s' value to number.", name)
 	}
 	return []byte(text), nil
@@ -150,14 +150,7 @@ func emptyValue(name, dataType string) error {
 	return badValue("The message attribute '%s' must contain non-empty message attribute value for message attribute type '%s'.", name, dataType)
 }
 
-// number accepts decimal numbers, but not Go's other forms (hexadecimal, underscores,
-// infinities).
-func number(text string) bool {
-	if strings.ContainsFunc(text, func(c rune) bool {
-		return (c < '0' || c > '9') && !strings.ContainsRune("+-.eE", c)
-	}) {
-		return false
-	}
-	_, err := strconv.ParseFloat(text, 64) // also fails out of range
-	return err == nil
+func isNumber(text string) bool {
+	_, ok := decimal.Parse(text)
+	return ok
 }

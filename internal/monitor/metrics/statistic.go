@@ -4,6 +4,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"godwit.dev/godwit/internal/decimal"
 )
 
 // Statistic is a statistic of a set. Make one with ParseStatistic.
@@ -94,8 +96,7 @@ func (s *Statistic) parseRange(text string) bool {
 		if percent {
 			*to, ok = share(number)
 		} else {
-			n, err := strconv.ParseFloat(number, 64)
-			*to, ok = n, err == nil && strings.Trim(number, "0123456789+-.eE") == "" // no form of Go's own
+			*to, ok = decimal.Parse(number)
 		}
 		if !ok {
 			return false

@@ -7,10 +7,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"godwit.dev/godwit/internal/decimal"
 )
 
 // Kind is the kind of a property's value.
@@ -265,14 +266,11 @@ func Whole(text string) (json.Number, bool) {
 	return json.Number(strconv.FormatInt(n, 10)), err == nil
 }
 
-// decimal excludes Go's own forms of numbers: hexadecimal, underscores, infinities.
-var decimal = regexp.MustCompile(`^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$`)
-
 // Decimal is the number that a text is, in JSON's form.
 func Decimal(text string) (json.Number, bool) {
-	n, err := strconv.ParseFloat(text, 64)
+	n, ok := decimal.Parse(text)
 	switch {
-	case err != nil || !decimal.MatchString(text):
+	case !ok:
 		return "", false
 	case json.Valid([]byte(text)):
 		return json.Number(text), true

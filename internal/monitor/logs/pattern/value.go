@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+
+	"godwit.dev/godwit/internal/decimal"
 )
 
 // operator compares a value of an event with one of a pattern.
@@ -65,7 +67,7 @@ func (s *scanner) comparison(stop string) (c *comparison, ok bool, err error) {
 		if c.text == "" {
 			return nil, true, s.unexpected()
 		}
-		if f, ok := parseNumber(c.text); ok {
+		if f, ok := decimal.Parse(c.text); ok {
 			c.number = &f
 		}
 	}
@@ -78,19 +80,10 @@ func (s *scanner) comparison(stop string) (c *comparison, ok bool, err error) {
 	return c, true, nil
 }
 
-// parseNumber parses decimal numbers only: 0x10, Inf and 1_000 are text.
-func parseNumber(text string) (float64, bool) {
-	if strings.ContainsAny(text, "xXpP_iInN") {
-		return 0, false
-	}
-	f, err := strconv.ParseFloat(text, 64)
-	return f, err == nil
-}
-
 // field compares a field of a space-delimited event.
 func (c *comparison) field(text string) bool {
 	if c.number != nil {
-		if f, ok := parseNumber(text); ok {
+		if f, ok := decimal.Parse(text); ok {
 			return c.compare(f)
 		}
 	}

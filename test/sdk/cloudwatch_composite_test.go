@@ -9,6 +9,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
+
+	"godwit.dev/godwit/internal/config"
 )
 
 func putComposite(t *testing.T, endpoint, name, rule string, change func(in *cloudwatch.PutCompositeAlarmInput)) {
@@ -167,6 +169,31 @@ func TestCompositeRelatives(t *testing.T) {
 		_, err := c.DescribeAlarms(t.Context(), in)
 		refused(t, err, "ValidationError", 400, "With ChildrenOfAlarmName or ParentsOfAlarmName there can be no parameters but MaxRecords and NextToken.")
 	}
+}
+
+// The three protocols have one meaning; there are as many alarms as an account may have, of both kinds.
+func TestCompositeProtocols(t *testing.T) {
+	endpoint := startWith(t, func(c *config.Config) { c.MaxAlarms = 3 })
+	putAlarm(t, endpoint, "a", nil)
+	r := callMetricsJSON(t, endpoint, "PutCompositeAlarm", `{"AlarmName":"j","AlarmRule":"OK(a)","ActionsSuppressor":"a","ActionsSuppressorWaitPeriod":1,"ActionsSuppressorExtensionPeriod":2}`)
+	equal(t, "PutCompositeAlarm in JSON", "200 ", fmt.Sprint(r.Status, " ", r.Body))
+	r = callMetricsQuery(t, endpoint, "PutCompositeAlarm", "AlarmName", "q", "AlarmRule", "OK(a)", "ActionsSuppressor", "a", "ActionsSuppressorWaitPeriod", "1", "ActionsSuppressorExtensionPeriod", "2")
+	equal(t, "PutCompositeAlarm as a form", 200, r.Status)
+	j, q := describeComposite(t, endpoint, "j"), describeComposite(t, endpoint, "q")
+	q.AlarmName, q.AlarmArn, q.StateReason = j.AlarmName, j.AlarmArn, j.StateReason
+	equal(t, "one and the other", j, q)
+	for _, body := range []string{
+		callMetricsJSON(t, endpoint, "DescribeAlarms", `{"AlarmTypes":["CompositeAlarm"],"AlarmNames":["j"]}`).Body,
+		callMetricsQuery(t, endpoint, "DescribeAlarms", "AlarmTypes.member.1", "CompositeAlarm", "AlarmNames.member.1", "j").Body,
+	} {
+		for _, member := range []string{"AlarmRule", "OK(a)", "ActionsSuppressorWaitPeriod", "ActionsSuppressedReason", "Actions suppressed by WaitPeriod", "StateTransitionedTimestamp"} {
+			if !strings.Contains(body, member) {
+				t.Errorf("there is no %s in %s", member, body)
+			}
+		}
+	}
+	_, err := metricsClient(endpoint).PutCompositeAlarm(t.Context(), &cloudwatch.PutCompositeAlarmInput{AlarmName: aws.String("more"), AlarmRule: aws.String("TRUE")})
+	refused(t, err, "LimitExceeded", 400, "The maximum number of alarms, 3, has been reached.")
 }
 
 // What is refused changes nothing.

@@ -3,13 +3,11 @@ package logs
 import (
 	"cmp"
 	"maps"
-	"math"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/decimal"
 	"godwit.dev/godwit/internal/monitor/logs/pattern"
 	"godwit.dev/godwit/internal/monitor/metrics"
 )
@@ -50,7 +48,7 @@ func (f *MetricFilter) compile() (c compiled, err error) {
 	if c.pattern, err = pattern.Parse(f.Pattern); err != nil {
 		return c, err
 	}
-	if number, ok := finite(f.Value); ok {
+	if number, ok := decimal.Parse(f.Value); ok {
 		c.value = func(string) (float64, bool) { return number, true }
 	} else {
 		selector, err := c.pattern.ParseSelector(f.Value)
@@ -59,7 +57,7 @@ func (f *MetricFilter) compile() (c compiled, err error) {
 		}
 		c.value = func(message string) (float64, bool) {
 			text, _ := c.pattern.Value(message, selector)
-			return finite(text)
+			return decimal.Parse(text)
 		}
 	}
 	for name, text := range f.By {
@@ -79,10 +77,6 @@ func (f *MetricFilter) Check() error {
 	return err
 }
 
-func finite(text string) (number float64, ok bool) {
-	number, err := strconv.ParseFloat(text, 64)
-	return number, err == nil && !math.IsInf(number, 0) && !math.IsNaN(number) && !strings.ContainsAny(text, "_xXpP")
-}
 
 // dimensions are those of a value; ok is false of an event that lacks one.
 func (c *compiled) dimensions(message string) (encoded string, ok bool) {

@@ -50,7 +50,7 @@ func TestTerraform(t *testing.T) {
 	tf := newTerraform(t, "main.tf", "--function-isolation", "none")
 	tf.write(t, "a.zip", zipped(t, "#!/bin/sh\n# a\n"))
 	tf.write(t, "b.zip", zipped(t, "#!/bin/sh\n# b\n"))
-	tf.lifeCycle(t, 31, []string{"-var", "code=a.zip"}, []string{"-var", "code=b.zip", "-var", "changed=true"})
+	tf.lifeCycle(t, 35, []string{"-var", "code=a.zip"}, []string{"-var", "code=b.zip", "-var", "changed=true"})
 }
 
 // TestTerraformIdentity is TestTerraform of what IAM, STS and KMS have, where the server

@@ -296,6 +296,59 @@ resource "aws_cloudwatch_log_stream" "audit" {
   log_group_name = aws_cloudwatch_log_group.plain.name
 }
 
+resource "aws_cloudwatch_log_metric_filter" "errors" {
+  name           = "errors"
+  log_group_name = aws_cloudwatch_log_group.billing.name
+  pattern        = var.changed ? "?ERROR ?FATAL" : "ERROR"
+
+  metric_transformation {
+    name          = "Errors"
+    namespace     = "Shop"
+    value         = "1"
+    default_value = var.changed ? 0 : null
+    unit          = var.changed ? "Count" : null
+  }
+}
+
+resource "aws_cloudwatch_log_metric_filter" "took" {
+  name           = var.changed ? "took" : "latency"
+  log_group_name = aws_cloudwatch_log_group.plain.name
+  pattern        = "{ $.took = * }"
+
+  metric_transformation {
+    name       = "Took"
+    namespace  = "Shop"
+    value      = "$.took"
+    unit       = "Milliseconds"
+    dimensions = var.changed ? { path = "$.path", status = "$.status" } : { path = "$.path" }
+  }
+}
+
+# Its pattern is empty: it matches every event.
+resource "aws_cloudwatch_log_metric_filter" "lines" {
+  name           = "lines"
+  log_group_name = aws_cloudwatch_log_group.plain.name
+  pattern        = ""
+
+  metric_transformation {
+    name          = "Lines"
+    namespace     = "Shop"
+    value         = var.changed ? "2" : "1"
+    default_value = "0"
+  }
+}
+
+resource "aws_cloudwatch_metric_alarm" "logged" {
+  alarm_name          = "errors-logged"
+  comparison_operator = "GreaterThanThreshold"
+  evaluation_periods  = 1
+  metric_name         = aws_cloudwatch_log_metric_filter.errors.metric_transformation[0].name
+  namespace           = aws_cloudwatch_log_metric_filter.errors.metric_transformation[0].namespace
+  period              = 60
+  statistic           = "Sum"
+  threshold           = var.changed ? 5 : 0
+}
+
 # It is on metric math, and after the change on one metric.
 resource "aws_cloudwatch_metric_alarm" "failing" {
   alarm_name          = "failing"

@@ -154,7 +154,7 @@ func TestDescribeMetricFilters(t *testing.T) {
 	refusedFilter(func(in *cloudwatchlogs.PutMetricFilterInput) {
 		in.MetricTransformations[0].DefaultValue, in.MetricTransformations[0].Dimensions = aws.Float64(0), map[string]string{"d": "$.a"}
 	}, invalidParameter, "Invalid metric transformation: dimensions and default value are mutually exclusive properties.")
-	for _, value := range []string{"", "many", "NaN", "$size", "$.", "$.a b", "0x1"} {
+	for _, value := range []string{"", "many", "NaN", "$size", "$.", "$.a b", "0x1", "1e308", "-1e-320"} {
 		refusedFilter(func(in *cloudwatchlogs.PutMetricFilterInput) { in.MetricTransformations[0].MetricValue = &value }, invalidParameter, "")
 	}
 	refusedFilter(func(in *cloudwatchlogs.PutMetricFilterInput) {
@@ -162,6 +162,17 @@ func TestDescribeMetricFilters(t *testing.T) {
 	}, invalidParameter, "")
 	refusedFilter(func(in *cloudwatchlogs.PutMetricFilterInput) { in.MetricTransformations[0].Unit = "Miles" }, invalidParameter, "")
 	refusedFilter(func(in *cloudwatchlogs.PutMetricFilterInput) { in.FilterName = aws.String("a:b") }, invalidParameter, "")
+	refusedFilter(func(in *cloudwatchlogs.PutMetricFilterInput) {
+		in.MetricTransformations[0].MetricName = aws.String("a$")
+	}, invalidParameter, "")
+	refusedFilter(func(in *cloudwatchlogs.PutMetricFilterInput) {
+		in.MetricTransformations[0].DefaultValue = aws.Float64(1e308)
+	}, invalidParameter, "")
+	for _, name := range []string{"", " ", ":a", "é", "a\n", strings.Repeat("x", 256)} {
+		refusedFilter(func(in *cloudwatchlogs.PutMetricFilterInput) {
+			in.MetricTransformations[0].Dimensions = map[string]string{name: "$.a"}
+		}, invalidParameter, "")
+	}
 	equal(t, "what was refused", "", describe(cloudwatchlogs.DescribeMetricFiltersInput{LogGroupName: aws.String("/b")}))
 	wantLogsError(t, "DeleteMetricFilter", outcome(c.DeleteMetricFilter(ctx, &cloudwatchlogs.DeleteMetricFilterInput{LogGroupName: aws.String("/b"), FilterName: aws.String("f")})), noLogResource, "The specified metric filter does not exist.")
 }

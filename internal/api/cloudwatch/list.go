@@ -81,11 +81,11 @@ func readFilter(call *api.Call, in *ListMetricsInput) (f metrics.Filter, err err
 	}
 	for i, d := range in.Dimensions {
 		at := fmt.Sprintf("Dimensions.member.%d.", i+1)
-		if err := checkText(at+"Name", d.Name, maxDimensionName); err != nil {
+		if err := checkText(at+"Name", d.Name, metrics.MaxDimensionName); err != nil {
 			return f, err
 		}
 		if d.Value != nil {
-			if err := checkText(at+"Value", d.Value, maxDimensionValue); err != nil {
+			if err := checkText(at+"Value", d.Value, metrics.MaxDimensionValue); err != nil {
 				return f, err
 			}
 		}

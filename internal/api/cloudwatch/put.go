@@ -129,7 +129,7 @@ func readEach(at string, in *MetricDatum) (func(*metrics.Set), error) {
 			return nil, err
 		}
 		if len(in.Counts) > 0 {
-			if count := float64(in.Counts[i]); !(count > 0 && count <= largest) {
+			if count := float64(in.Counts[i]); !(count > 0 && count <= metrics.Largest) {
 				return nil, invalid("The value %s for parameter %sCounts.member.%d is invalid.", shown(count), at, i+1)
 			}
 		}

@@ -16,10 +16,8 @@ import (
 
 // The limits of names and values. Source: CloudWatch's API model and reference.
 const (
-	maxName           = 255
-	maxDimensions     = 30
-	maxDimensionName  = 255
-	maxDimensionValue = 1024
+	maxName       = 255
+	maxDimensions = 30
 )
 
 // units are the units of metrics, in the order of the model.
@@ -142,10 +140,10 @@ func readDimensions(parameter string, all []Dimension) (string, error) {
 	read := make([]metrics.Dimension, len(all))
 	for i, d := range all {
 		at := fmt.Sprintf("%s.member.%d.", parameter, i+1)
-		if err := checkText(at+"Name", d.Name, maxDimensionName); err != nil {
+		if err := checkText(at+"Name", d.Name, metrics.MaxDimensionName); err != nil {
 			return "", err
 		}
-		if err := checkText(at+"Value", d.Value, maxDimensionValue); err != nil {
+		if err := checkText(at+"Value", d.Value, metrics.MaxDimensionValue); err != nil {
 			return "", err
 		}
 		switch {
@@ -181,11 +179,8 @@ func checkUnit(parameter string, unit *string) error {
 	return nil
 }
 
-// The bounds of a metric's values other than zero, of either sign: 2^-360 to 2^360.
-var smallest, largest = math.Ldexp(1, -360), math.Ldexp(1, 360)
-
 func checkValue(parameter string, value float64) error {
-	if size := math.Abs(value); value != 0 && !(size >= smallest && size <= largest) {
+	if !metrics.ValidValue(value) {
 		return invalid("The value %s for parameter %s is invalid.", shown(value), parameter)
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/monitor/metrics"
 )
 
 func dimension(name, value string) Dimension { return Dimension{&name, &value} }
@@ -27,8 +28,8 @@ func TestReadDimensions(t *testing.T) {
 		"a blank value":     {dimension("a", " ")},
 		"a colon":           {dimension(":a", "1")},
 		"beyond ASCII":      {dimension("ä", "1")},
-		"a long name":       {dimension(strings.Repeat("n", maxDimensionName+1), "1")},
-		"a long value":      {dimension("a", strings.Repeat("v", maxDimensionValue+1))},
+		"a long name":       {dimension(strings.Repeat("n", metrics.MaxDimensionName+1), "1")},
+		"a long value":      {dimension("a", strings.Repeat("v", metrics.MaxDimensionValue+1))},
 		"a name twice":      {dimension("a", "1"), dimension("a", "2")},
 		"control character": {dimension("a\x01", "1")},
 	} {
@@ -52,12 +53,12 @@ func TestReadPeriod(t *testing.T) {
 }
 
 func TestCheckValue(t *testing.T) {
-	for _, value := range []float64{0, 1, -1, smallest, -largest} {
+	for _, value := range []float64{0, 1, -1, metrics.Smallest, -metrics.Largest} {
 		if err := checkValue("Value", value); err != nil {
 			t.Errorf("%v: %v", value, err)
 		}
 	}
-	for _, value := range []float64{math.NaN(), math.Inf(1), smallest / 2, -2 * largest} {
+	for _, value := range []float64{math.NaN(), math.Inf(1), metrics.Smallest / 2, -2 * metrics.Largest} {
 		if err := checkValue("Value", value); fault.KindOf(err) != fault.InvalidParameter {
 			t.Errorf("%v: %v", value, err)
 		}
@@ -68,7 +69,7 @@ func TestCheckValue(t *testing.T) {
 func TestShown(t *testing.T) {
 	for value, want := range map[float64]string{
 		0: "0", -1: "-1", 999: "999", 1000: "1,000", -123456.75: "-123,456.75", 0.0625: "0.062", 1e-300: "0", -1e-300: "-0",
-		1.5: "1.5", 2 * largest: "4,697,085,165,547,666,500" + strings.Repeat(",000", 30),
+		1.5: "1.5", 2 * metrics.Largest: "4,697,085,165,547,666,500" + strings.Repeat(",000", 30),
 		math.Inf(1): "∞", math.Inf(-1): "-∞",
 	} {
 		if got := shown(value); got != want {

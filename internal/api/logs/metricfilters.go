@@ -9,6 +9,7 @@ import (
 
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/monitor/logs"
+	"godwit.dev/godwit/internal/monitor/metrics"
 )
 
 // The limits of metric filters. Source: the API model, and the user guide of CloudWatch Logs.
@@ -116,9 +117,9 @@ func readMetricFilter(in *PutMetricFilterInput) (*logs.MetricFilter, error) {
 			return nil, err
 		}
 	}
-	for _, name := range []string{in.FilterName, *t.MetricName, *t.MetricNamespace} {
-		if name == "" || strings.ContainsAny(name, ":*") {
-			return nil, invalid("Invalid metric filter: %q is no name: it is not empty, and has no ':' and no '*'.", name)
+	for _, n := range []struct{ name, not string }{{in.FilterName, ":*"}, {*t.MetricName, ":*$"}, {*t.MetricNamespace, ":*$"}} {
+		if n.name == "" || strings.ContainsAny(n.name, n.not) {
+			return nil, invalid("Invalid metric filter: %q is no name: it is not empty, and has none of %q.", n.name, n.not)
 		}
 	}
 	switch {
@@ -130,6 +131,14 @@ func readMetricFilter(in *PutMetricFilterInput) (*logs.MetricFilter, error) {
 		return nil, invalid("Invalid metric transformation: the namespace must not begin with AWS/.")
 	case in.ApplyOnTransformedLogs != nil && *in.ApplyOnTransformedLogs, in.FieldSelectionCriteria != nil, len(in.EmitSystemFieldDimensions) > 0:
 		return nil, invalid("Transformed logs, and criteria and dimensions of system fields, are not built yet.")
+	}
+	if t.DefaultValue != nil && !metrics.ValidValue(*t.DefaultValue) {
+		return nil, invalid("Invalid metric transformation: a metric cannot have the default value.")
+	}
+	for name, selector := range t.Dimensions {
+		if len(selector) > maxMetricName || !(metrics.Dimension{Name: name, Value: selector}).Valid() {
+			return nil, invalid("Invalid metric transformation: the name of a dimension is ASCII text that is not blank and does not begin with a colon; it and the selector have at most %d characters.", maxMetricName)
+		}
 	}
 	if err := oneOf("unit", t.Unit, metricUnits...); err != nil {
 		return nil, err

@@ -18,6 +18,7 @@ import (
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/monitor/logs/pattern"
+	"godwit.dev/godwit/internal/monitor/metrics"
 	"godwit.dev/godwit/internal/shard/kernel"
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/memory"
@@ -49,12 +50,13 @@ func open(t testing.TB, st store.Store, change func(*settings)) (*Logs, *clock.V
 type settings struct {
 	kernel.Options
 	maxBytes int64
+	record   func(data ...metrics.Datapoint) error
 }
 
 func load(s settings) (*Logs, error) {
 	s.Logger = slog.New(slog.DiscardHandler)
 	k := kernel.New(s.Options)
-	l := New(k, Options{MaxBytes: s.maxBytes})
+	l := New(k, Options{MaxBytes: s.maxBytes, Record: s.record})
 	return l, k.Load()
 }
 

@@ -48,7 +48,7 @@ func (f *MetricFilter) compile() (c compiled, err error) {
 	if c.pattern, err = pattern.Parse(f.Pattern); err != nil {
 		return c, err
 	}
-	if number, ok := decimal.Parse(f.Value); ok {
+	if number, ok := readNumber(f.Value); ok {
 		c.value = func(string) (float64, bool) { return number, true }
 	} else {
 		selector, err := c.pattern.ParseSelector(f.Value)
@@ -57,7 +57,7 @@ func (f *MetricFilter) compile() (c compiled, err error) {
 		}
 		c.value = func(message string) (float64, bool) {
 			text, _ := c.pattern.Value(message, selector)
-			return decimal.Parse(text)
+			return readNumber(text)
 		}
 	}
 	for name, text := range f.By {
@@ -77,16 +77,22 @@ func (f *MetricFilter) Check() error {
 	return err
 }
 
+// readNumber reads a decimal number that a metric may have as a value.
+func readNumber(text string) (number float64, ok bool) {
+	number, ok = decimal.Parse(text)
+	return number, ok && metrics.ValidValue(number)
+}
 
-// dimensions are those of a value; ok is false of an event that lacks one.
+// dimensions are those of a value; ok is false of an event that lacks one, or has a text that cannot be
+// the value of a dimension.
 func (c *compiled) dimensions(message string) (encoded string, ok bool) {
 	of := make([]metrics.Dimension, len(c.by))
 	for i, d := range c.by {
 		value, ok := c.pattern.Value(message, d.value)
-		if value == "" || !ok {
+		of[i] = metrics.Dimension{Name: d.name, Value: value}
+		if !ok || !of[i].Valid() {
 			return "", false
 		}
-		of[i] = metrics.Dimension{Name: d.name, Value: value}
 	}
 	return metrics.Dimensions(of...), true
 }

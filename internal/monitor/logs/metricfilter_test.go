@@ -1,0 +1,62 @@
+package logs
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"godwit.dev/godwit/internal/monitor/metrics"
+	"godwit.dev/godwit/internal/store/memory"
+)
+
+// measured opens logs with a group and a stream; their metrics are those of the returned function, as
+// "name[dimensions] second: sum/count".
+func measured(t *testing.T) (l *Logs, taken func() []string) {
+	t.Helper()
+	var all []string
+	l, _ = open(t, memory.New(), func(s *settings) {
+		s.record = func(data ...metrics.Datapoint) error {
+			for _, d := range data {
+				var set metrics.Set
+				d.Add(&set)
+				var by []string
+				for _, one := range metrics.SplitDimensions(d.Dimensions) {
+					by = append(by, one.Name+"="+one.Value)
+				}
+				all = append(all, fmt.Sprintf("%s%v %d: %v/%v", d.Name, by, d.Second-began.Unix(), set.Sum, set.Count))
+			}
+			return nil
+		}
+	})
+	with(t, l, "s")
+	return l, func() []string {
+		taken := all
+		all = nil
+		return taken
+	}
+}
+
+// A value or a dimension that PutMetricData would refuse makes no value of a metric: a sum of such values
+// could be infinite.
+func TestMetricFilterBounds(t *testing.T) {
+	l, taken := measured(t)
+	check(t, l.PutFilter(group, MetricFilter{Name: "v", Pattern: "{ $.v = * }", Namespace: "App", Metric: "V", Value: "$.v"}))
+	check(t, l.PutFilter(group, MetricFilter{Name: "d", Pattern: "{ $.d = * }", Namespace: "App", Metric: "D", Value: "1", By: map[string]string{"d": "$.d"}}))
+	for _, refused := range []string{
+		`{"v":1e308}`, `{"v":-1e109}`, `{"v":1e309}`, `{"v":1e-320}`, `{"v":"NaN"}`, `{"v":"Inf"}`, `{"v":" 5"}`, `{"v":"0x10"}`, `{"v":"1_0"}`, `{"v":true}`,
+		`{"d":""}`, `{"d":" "}`, `{"d":"é"}`, `{"d":"a\nb"}`, `{"d":"` + strings.Repeat("x", 1025) + `"}`,
+	} {
+		put(t, l, "s", Event{at(0), refused})
+		if got := taken(); len(got) > 0 {
+			t.Errorf("%.40s makes %.80s", refused, got)
+		}
+	}
+	put(t, l, "s", Event{at(0), `{"v":2e108}`}, Event{at(0), `{"v":"-0"}`}, Event{at(0), `{"d":":x"}`}, Event{at(0), `{"d":1.50}`})
+	same(t, "what is within the bounds", []string{"D[d=:x] 0: 1/1", "D[d=1.50] 0: 1/1", "V[] 0: 2e+108/2"}, taken())
+	for _, value := range []string{"1e308", "1e-320", "-1e109"} {
+		f := MetricFilter{Name: "f", Value: value}
+		if f.Check() == nil {
+			t.Errorf("the value %s is accepted", value)
+		}
+	}
+}

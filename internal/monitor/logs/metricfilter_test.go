@@ -1,6 +1,7 @@
 package logs
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -59,4 +60,26 @@ func TestMetricFilterBounds(t *testing.T) {
 			t.Errorf("the value %s is accepted", value)
 		}
 	}
+}
+
+// A group has at most five filters with regular expressions; one of them may be replaced, and others
+// may be added.
+func TestRegularExpressionsOfMetricFilters(t *testing.T) {
+	l, _ := measured(t)
+	filter := func(name, pattern string) error {
+		return l.PutFilter(group, MetricFilter{Name: name, Pattern: pattern, Namespace: "App", Metric: "M", Value: "1"})
+	}
+	for i, pattern := range []string{"%a%", "{ $.a = %b% }", "[a = %b%]", "?%a% ?%b%", `-%a% "100%"`} {
+		check(t, filter(fmt.Sprint("f", i), pattern))
+	}
+	check(t, filter("f0", "%c+%"))
+	check(t, filter("plain", `"100%"`))
+	if err := filter("sixth", "%a%"); !errors.Is(err, ErrTooManyFilters) {
+		t.Errorf("the sixth: %v", err)
+	}
+	if err := filter("plain", "%a%"); !errors.Is(err, ErrTooManyFilters) {
+		t.Errorf("one that had none: %v", err)
+	}
+	check(t, filter("f0", "c"))
+	check(t, filter("sixth", "%a%"))
 }

@@ -31,6 +31,7 @@ type Pattern struct {
 	field func(message, name string) (value string, ok bool) // nil: it is not space-delimited
 	names []string                                           // of a space-delimited one's fields
 	cost  int
+	regex bool
 }
 
 // Match reports whether an event matches.
@@ -38,6 +39,9 @@ func (p *Pattern) Match(message string) bool { return p.match(message) }
 
 // Cost is the cost of Match relative to a short pattern, 1 to 41.
 func (p *Pattern) Cost() int { return p.cost }
+
+// Regexp reports whether a pattern has a regular expression.
+func (p *Pattern) Regexp() bool { return p.regex }
 
 // Parse compiles a pattern. The empty one matches every event. The text of an error is for the
 // author of the pattern.
@@ -60,6 +64,7 @@ func Parse(text string) (*Pattern, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.regex = s.regexps > 0
 	p.cost = 1 + s.steps/10 + len(text)/(MaxLength/10)
 	return p, nil
 }

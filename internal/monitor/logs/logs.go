@@ -41,6 +41,7 @@ type Logs struct {
 	sink    sink
 
 	defaults lastMinutes
+	pairs    recentPairs
 
 	// Under the shard's lock.
 	sequence, ceiling  uint64 // the last number used, and the end of the reserved ones

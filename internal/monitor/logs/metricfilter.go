@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"sync"
+	"strings"
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/decimal"
@@ -89,16 +89,16 @@ func readNumber(text string) (number float64, ok bool) {
 
 // dimensions are those of a value; ok is false of an event that lacks one, or has a text that cannot be
 // the value of a dimension.
-func (c *compiled) dimensions(message string) (encoded string, ok bool) {
-	of := make([]metrics.Dimension, len(c.by))
+func (c *compiled) dimensions(message string) (of []metrics.Dimension, ok bool) {
+	of = make([]metrics.Dimension, len(c.by))
 	for i, d := range c.by {
 		value, ok := c.pattern.Value(message, d.value)
 		of[i] = metrics.Dimension{Name: d.name, Value: value}
 		if !ok || !of[i].Valid() {
-			return "", false
+			return nil, false
 		}
 	}
-	return metrics.Dimensions(of...), true
+	return of, true
 }
 
 // PutFilter adds a metric filter to a group, or replaces that of the name. It fails with
@@ -166,6 +166,10 @@ func (l *Logs) Filters(group arn.ARN) ([]MetricFilter, error) {
 // noDetails is the size of details without any.
 const noDetails = len("{}")
 
+// maxRecorded bounds how many datapoints are recorded at once, as PutMetricData does: events may be of a day,
+// and each minute makes one for each filter.
+const maxRecorded = 1000
+
 // measure makes the values of a group's metric filters of events that were put into it. Like other
 // metrics that are made of what happens, they follow it: a crash in between loses them.
 func (l *Logs) measure(group arn.ARN, g groupRecord, events []Event) {
@@ -184,8 +188,11 @@ func (l *Logs) measure(group arn.ARN, g groupRecord, events []Event) {
 	if len(data) == 0 {
 		return
 	}
-	if err := l.options.Record(data...); err != nil {
-		l.kernel.Logger.Error("values of metric filters are lost", "group", group.String(), "error", err)
+	for some := range slices.Chunk(data, maxRecorded) {
+		if err := l.options.Record(some...); err != nil {
+			l.kernel.Logger.Error("values of metric filters are lost", "group", group.String(), "error", err)
+			return
+		}
 	}
 }
 
@@ -195,6 +202,7 @@ func (l *Logs) values(c *compiled, group arn.ARN, id uint64, events []Event) (da
 		minute int64
 		by     string
 	}
+	hourNow := l.kernel.Clock.Now().Unix() / 3600
 	values := map[place][]float64{}
 	matched := map[int64]bool{}
 	var order []place
@@ -211,10 +219,18 @@ func (l *Logs) values(c *compiled, group arn.ARN, id uint64, events []Event) (da
 		if !ok {
 			continue
 		}
-		by, ok := c.dimensions(e.Message)
+		of, ok := c.dimensions(e.Message)
 		if !ok {
 			continue
 		}
+		ok, first := l.pairs.admit(filterID{id, c.Name}, hourNow, of)
+		if first {
+			l.kernel.Logger.Warn("a metric filter finds too many dimensions", "group", group.String(), "filter", c.Name)
+		}
+		if !ok {
+			continue
+		}
+		by := metrics.Dimensions(of...)
 		matched[minute] = true
 		at := place{minute, by}
 		if values[at] == nil {
@@ -243,34 +259,4 @@ func (l *Logs) values(c *compiled, group arn.ARN, id uint64, events []Event) (da
 		})
 	}
 	return data
-}
-
-// filterID identifies a filter.
-type filterID struct {
-	group uint64
-	name  string
-}
-
-// lastMinutes has, for filters with a default value, the latest minute that has a value, so that a
-// minute gets the default at most once, and not behind values. It is in memory alone.
-type lastMinutes struct {
-	mu sync.Mutex
-	of map[filterID]int64
-}
-
-// maxLast bounds how many filters lastMinutes knows.
-const maxLast = 10_000
-
-// first reports whether a minute, in minutes since the epoch, is later than all before it.
-func (m *lastMinutes) first(f filterID, minute int64) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if last, ok := m.of[f]; ok && last >= minute {
-		return false
-	}
-	if m.of == nil || len(m.of) >= maxLast {
-		m.of = map[filterID]int64{}
-	}
-	m.of[f] = minute
-	return true
 }

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
+	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/monitor/metrics"
 	"godwit.dev/godwit/internal/store/memory"
 )
@@ -14,8 +16,14 @@ import (
 // "name[dimensions] second: sum/count".
 func measured(t *testing.T) (l *Logs, taken func() []string) {
 	t.Helper()
+	l, _, taken = measuredClock(t)
+	return l, taken
+}
+
+func measuredClock(t *testing.T) (l *Logs, c *clock.Virtual, taken func() []string) {
+	t.Helper()
 	var all []string
-	l, _ = open(t, memory.New(), func(s *settings) {
+	l, c = open(t, memory.New(), func(s *settings) {
 		s.record = func(data ...metrics.Datapoint) error {
 			for _, d := range data {
 				var set metrics.Set
@@ -30,7 +38,7 @@ func measured(t *testing.T) (l *Logs, taken func() []string) {
 		}
 	})
 	with(t, l, "s")
-	return l, func() []string {
+	return l, c, func() []string {
 		taken := all
 		all = nil
 		return taken
@@ -82,4 +90,46 @@ func TestRegularExpressionsOfMetricFilters(t *testing.T) {
 	}
 	check(t, filter("f0", "c"))
 	check(t, filter("sixth", "%a%"))
+}
+
+// Within an hour a filter makes metrics of at most 1,000 names and values of dimensions, of those that
+// it found first.
+func TestDimensionsOfMetricFilters(t *testing.T) {
+	l, c, taken := measuredClock(t)
+	check(t, l.PutFilter(group, MetricFilter{Name: "d", Pattern: "", Namespace: "App", Metric: "D", Value: "1", By: map[string]string{"d": "$.d"}}))
+	check(t, l.PutFilter(group, MetricFilter{Name: "e", Pattern: "", Namespace: "App", Metric: "E", Value: "1", By: map[string]string{"e": "$.d", "f": "$.f"}}))
+	for range 2 {
+		var all []Event
+		for i := range 1500 {
+			all = append(all, Event{at(0), fmt.Sprintf(`{"d":%d,"f":"same"}`, i)})
+		}
+		put(t, l, "s", all...)
+		same(t, "metrics", 1000+999, len(taken()))
+	}
+	put(t, l, "s", Event{at(0), `{"d":"other"}`}, Event{at(0), `{"d":999}`})
+	same(t, "those that were found, and others", []string{"D[d=999] 0: 1/1"}, taken())
+	if _, err := c.Advance(t.Context(), time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	put(t, l, "s", Event{at(0), `{"d":"other"}`})
+	same(t, "after an hour", []string{"D[d=other] 0: 1/1"}, taken())
+}
+
+// What one call makes is recorded in parts.
+func TestMetricFiltersRecordInParts(t *testing.T) {
+	l, _ := measured(t)
+	var most, all int
+	l.options.Record = func(data ...metrics.Datapoint) error {
+		most, all = max(most, len(data)), all+len(data)
+		return nil
+	}
+	zero, events := 0.0, []Event{}
+	for i := range 2 {
+		check(t, l.PutFilter(group, MetricFilter{Name: fmt.Sprint("f", i), Pattern: "none", Namespace: "App", Metric: "M", Value: "1", Default: &zero}))
+	}
+	for i := range 1000 {
+		events = append(events, Event{at(time.Duration(i-1000) * time.Minute), "x"})
+	}
+	put(t, l, "s", events...)
+	same(t, "recorded at once, and in all", [2]int{1000, 2000}, [2]int{most, all})
 }

@@ -2,6 +2,7 @@ package logs
 
 import (
 	"hash/maphash"
+	"slices"
 	"sync"
 
 	"godwit.dev/godwit/internal/monitor/metrics"
@@ -13,27 +14,47 @@ type filterID struct {
 	name  string
 }
 
-// lastMinutes has, for filters with a default value, the latest minute that has a value, so that a
-// minute gets the default at most once, and not behind values. It is in memory alone.
-type lastMinutes struct {
+// maxLast bounds how many filters knownMinutes knows, and maxMinutes how many minutes of each.
+const (
+	maxLast    = 10_000
+	maxMinutes = 128
+)
+
+// knownMinutes has, for filters with a default value, the minutes of which there were events, so that a
+// minute gets the default at most once, and not behind values. Clients may be late, and their clocks
+// ahead: the minutes come in any order. It is in memory alone.
+type knownMinutes struct {
 	mu sync.Mutex
-	of map[filterID]int64
+	of map[filterID]*minutes
 }
 
-// maxLast bounds how many filters lastMinutes knows.
-const maxLast = 10_000
+// minutes are the latest that were seen, in ascending order; those up to before were, perhaps.
+type minutes struct {
+	seen   []int64
+	before int64
+}
 
-// first reports whether a minute, in minutes since the epoch, is later than all before it.
-func (m *lastMinutes) first(f filterID, minute int64) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if last, ok := m.of[f]; ok && last >= minute {
+// first reports whether a minute, in minutes since the epoch, was not seen before.
+func (k *knownMinutes) first(f filterID, minute int64) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	m := k.of[f]
+	if m == nil {
+		if k.of == nil || len(k.of) >= maxLast {
+			k.of = map[filterID]*minutes{}
+		}
+		m = &minutes{before: -1}
+		k.of[f] = m
+	}
+	i, seen := slices.BinarySearch(m.seen, minute)
+	if seen || minute <= m.before {
 		return false
 	}
-	if m.of == nil || len(m.of) >= maxLast {
-		m.of = map[filterID]int64{}
+	m.seen = slices.Insert(m.seen, i, minute)
+	if len(m.seen) > maxMinutes {
+		m.before = m.seen[0]
+		m.seen = slices.Delete(m.seen, 0, 1)
 	}
-	m.of[f] = minute
 	return true
 }
 

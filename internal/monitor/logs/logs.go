@@ -40,7 +40,7 @@ type Logs struct {
 	disk    atomic.Int64   // approximate size of events, in bytes
 	sink    sink
 
-	defaults lastMinutes
+	defaults knownMinutes
 	pairs    recentPairs
 
 	// Under the shard's lock.

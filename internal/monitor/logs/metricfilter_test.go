@@ -133,3 +133,23 @@ func TestMetricFiltersRecordInParts(t *testing.T) {
 	put(t, l, "s", events...)
 	same(t, "recorded at once, and in all", [2]int{1000, 2000}, [2]int{most, all})
 }
+
+// An event of the future, or a late one, does not keep the minutes before it from their default value,
+// and each gets it once.
+func TestDefaultValuesInAnyOrder(t *testing.T) {
+	l, taken := measured(t)
+	seven := 7.0
+	check(t, l.PutFilter(group, MetricFilter{Name: "d", Pattern: "ERROR", Namespace: "App", Metric: "D", Value: "1", Default: &seven}))
+	for _, minute := range []int{60, 0, -2, 0, 60, -2, 1} {
+		put(t, l, "s", Event{at(time.Duration(minute) * time.Minute), "fine"})
+	}
+	put(t, l, "s", Event{at(2 * time.Minute), "ERROR"})
+	put(t, l, "s", Event{at(2 * time.Minute), "fine"})
+	same(t, "values", []string{"D[] 3600: 7/1", "D[] 0: 7/1", "D[] -120: 7/1", "D[] 60: 7/1", "D[] 120: 1/1"}, taken())
+	for i := range 1000 { // more than are remembered
+		put(t, l, "s", Event{at(time.Duration(i-1200) * time.Minute), "fine"})
+	}
+	taken()
+	put(t, l, "s", Event{at(-1200 * time.Minute), "fine"}, Event{at(-201 * time.Minute), "fine"}, Event{at(0), "fine"})
+	same(t, "minutes that had it", []string(nil), taken())
+}

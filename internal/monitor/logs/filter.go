@@ -163,7 +163,7 @@ func (f *filtering) match(p position, e stored) error {
 		return err
 	}
 	event := e.found(f.group, p)
-	if f.q.Pattern != nil && !f.q.Pattern.Match(event.Message) {
+	if f.q.Pattern != nil && !f.q.Pattern.Match(pattern.NewEvent(event.Message)) {
 		return nil
 	}
 	if !f.size.fits(len(event.Message)) {

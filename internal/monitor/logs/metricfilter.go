@@ -37,7 +37,7 @@ type MetricFilter struct {
 type compiled struct {
 	*MetricFilter
 	pattern *pattern.Pattern
-	value   func(message string) (float64, bool)
+	value   func(*pattern.Event) (float64, bool)
 	by      []dimension
 }
 
@@ -53,14 +53,14 @@ func (f *MetricFilter) compile() (c compiled, err error) {
 		return c, err
 	}
 	if number, ok := readNumber(f.Value); ok {
-		c.value = func(string) (float64, bool) { return number, true }
+		c.value = func(*pattern.Event) (float64, bool) { return number, true }
 	} else {
 		selector, err := c.pattern.ParseSelector(f.Value)
 		if err != nil {
 			return c, err
 		}
-		c.value = func(message string) (float64, bool) {
-			text, _ := c.pattern.Value(message, selector)
+		c.value = func(e *pattern.Event) (float64, bool) {
+			text, _ := c.pattern.Value(e, selector)
 			return readNumber(text)
 		}
 	}
@@ -89,10 +89,10 @@ func readNumber(text string) (number float64, ok bool) {
 
 // dimensions are those of a value; ok is false of an event that lacks one, or has a text that cannot be
 // the value of a dimension.
-func (c *compiled) dimensions(message string) (of []metrics.Dimension, ok bool) {
+func (c *compiled) dimensions(e *pattern.Event) (of []metrics.Dimension, ok bool) {
 	of = make([]metrics.Dimension, len(c.by))
 	for i, d := range c.by {
-		value, ok := c.pattern.Value(message, d.value)
+		value, ok := c.pattern.Value(e, d.value)
 		of[i] = metrics.Dimension{Name: d.name, Value: value}
 		if !ok || !of[i].Valid() {
 			return nil, false
@@ -176,14 +176,25 @@ func (l *Logs) measure(group arn.ARN, g groupRecord, events []Event) {
 	if l.options.Record == nil || len(events) == 0 || len(g.details) <= noDetails {
 		return
 	}
-	var data []metrics.Datapoint
+	var all []*values
 	for _, f := range g.read().Filters {
 		c, err := f.compile()
 		if err != nil {
 			l.kernel.Logger.Error("a metric filter is left out", "group", group.String(), "filter", f.Name, "reason", err.Error())
 			continue
 		}
-		data = append(data, l.values(&c, group, g.id, events)...)
+		all = append(all, &values{compiled: c, group: group, id: filterID{g.id, f.Name}, of: map[place][]float64{}, matched: map[int64]bool{}})
+	}
+	hour := l.kernel.Clock.Now().Unix() / 3600
+	for i := range events { // a filter after the other would take each event apart as often
+		e, minute := pattern.NewEvent(events[i].Message), events[i].Time/60_000
+		for _, v := range all {
+			l.match(v, e, minute, hour)
+		}
+	}
+	var data []metrics.Datapoint
+	for _, v := range all {
+		data = append(data, l.datapoints(v)...)
 	}
 	if len(data) == 0 {
 		return
@@ -196,61 +207,69 @@ func (l *Logs) measure(group arn.ARN, g groupRecord, events []Event) {
 	}
 }
 
-// values are those of a filter, by the minute and its dimensions.
-func (l *Logs) values(c *compiled, group arn.ARN, id uint64, events []Event) (data []metrics.Datapoint) {
-	type place struct {
-		minute int64
-		by     string
+// values are those that a filter makes of events.
+type values struct {
+	compiled
+	group   arn.ARN
+	id      filterID
+	of      map[place][]float64
+	order   []place
+	matched map[int64]bool // the minutes that had events, and whether one made a value
+}
+
+// place is where values belong: a minute since the epoch, and encoded dimensions.
+type place struct {
+	minute int64
+	by     string
+}
+
+// match adds the value that a filter makes of an event, if it does. hour is the current one, since the
+// epoch.
+func (l *Logs) match(v *values, e *pattern.Event, minute, hour int64) {
+	if _, ok := v.matched[minute]; !ok {
+		v.matched[minute] = false
 	}
-	hourNow := l.kernel.Clock.Now().Unix() / 3600
-	values := map[place][]float64{}
-	matched := map[int64]bool{}
-	var order []place
-	for i := range events {
-		e := &events[i]
-		minute := e.Time / 60_000
-		if _, ok := matched[minute]; !ok {
-			matched[minute] = false
-		}
-		if !c.pattern.Match(e.Message) {
-			continue
-		}
-		value, ok := c.value(e.Message)
-		if !ok {
-			continue
-		}
-		of, ok := c.dimensions(e.Message)
-		if !ok {
-			continue
-		}
-		ok, first := l.pairs.admit(filterID{id, c.Name}, hourNow, of)
-		if first {
-			l.kernel.Logger.Warn("a metric filter finds too many dimensions", "group", group.String(), "filter", c.Name)
-		}
-		if !ok {
-			continue
-		}
-		by := metrics.Dimensions(of...)
-		matched[minute] = true
-		at := place{minute, by}
-		if values[at] == nil {
-			order = append(order, at)
-		}
-		values[at] = append(values[at], value)
+	if !v.pattern.Match(e) {
+		return
 	}
-	if c.Default != nil { // then it has no dimensions
-		for _, minute := range slices.Sorted(maps.Keys(matched)) {
-			if first := l.defaults.first(filterID{id, c.Name}, minute); first && !matched[minute] {
+	value, ok := v.value(e)
+	if !ok {
+		return
+	}
+	of, ok := v.dimensions(e)
+	if !ok {
+		return
+	}
+	ok, first := l.pairs.admit(v.id, hour, of)
+	if first {
+		l.kernel.Logger.Warn("a metric filter finds too many dimensions", "group", v.group.String(), "filter", v.Name)
+	}
+	if !ok {
+		return
+	}
+	v.matched[minute] = true
+	at := place{minute, metrics.Dimensions(of...)}
+	if v.of[at] == nil {
+		v.order = append(v.order, at)
+	}
+	v.of[at] = append(v.of[at], value)
+}
+
+// datapoints are the values of a filter, with its default value where there is none.
+func (l *Logs) datapoints(v *values) (data []metrics.Datapoint) {
+	if v.Default != nil { // then it has no dimensions
+		for _, minute := range slices.Sorted(maps.Keys(v.matched)) {
+			if first := l.defaults.first(v.id, minute); first && !v.matched[minute] {
 				at := place{minute: minute}
-				order, values[at] = append(order, at), []float64{*c.Default}
+				v.order, v.of[at] = append(v.order, at), []float64{*v.Default}
 			}
 		}
 	}
-	for _, at := range order {
-		these := values[at]
+	for _, at := range v.order {
+		these := v.of[at]
 		data = append(data, metrics.Datapoint{
-			Metric: metrics.Metric{Scope: metrics.Scope{Account: group.Account, Region: group.Region}, Namespace: c.Namespace, Name: c.Metric, Dimensions: at.by},
-			Unit:   cmp.Or(c.Unit, "None"), Second: at.minute * 60,
+			Metric: metrics.Metric{Scope: metrics.Scope{Account: v.group.Account, Region: v.group.Region}, Namespace: v.Namespace, Name: v.Metric, Dimensions: at.by},
+			Unit:   cmp.Or(v.Unit, "None"), Second: at.minute * 60,
 			Add: func(s *metrics.Set) {
 				for _, value := range these {
 					s.Add(value, 1)

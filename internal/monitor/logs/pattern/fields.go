@@ -103,7 +103,7 @@ func (p *Pattern) parseFields(s *scanner) error {
 	if s.space(); s.peek() != end {
 		return s.unexpected()
 	}
-	p.match, p.field = l.match, l.value
+	p.match, p.field = func(e *Event) bool { return l.match(e.message) }, l.value
 	return nil
 }
 

@@ -1,14 +1,13 @@
 package pattern
 
 import (
-	"encoding/json"
 	"slices"
 	"strconv"
 	"strings"
 )
 
 // parseJSON parses { $.a.b[0] = "x*" && … }.
-func parseJSON(s *scanner) (func(string) bool, error) {
+func parseJSON(s *scanner) (func(*Event) bool, error) {
 	s.take("{")
 	condition, err := conditions(s, 0, func() (func(any) bool, error) { return parseProperty(s) })
 	if err != nil {
@@ -20,19 +19,9 @@ func parseJSON(s *scanner) (func(string) bool, error) {
 	if s.space(); s.peek() != end {
 		return nil, s.unexpected()
 	}
-	return func(message string) bool {
-		// Most events that are not JSON are recognised by their first character.
-		message = strings.TrimSpace(message)
-		if message == "" || message[0] != '{' && message[0] != '[' {
-			return false
-		}
-		d := json.NewDecoder(strings.NewReader(message))
-		d.UseNumber()
-		var event any
-		if d.Decode(&event) != nil || d.More() {
-			return false
-		}
-		return condition(event)
+	return func(e *Event) bool {
+		value, ok := e.json()
+		return ok && condition(value)
 	}, nil
 }
 

@@ -27,7 +27,7 @@ const (
 
 // Pattern is a compiled pattern.
 type Pattern struct {
-	match func(message string) bool
+	match func(*Event) bool
 	field func(message, name string) (value string, ok bool) // nil: it is not space-delimited
 	names []string                                           // of a space-delimited one's fields
 	cost  int
@@ -35,7 +35,7 @@ type Pattern struct {
 }
 
 // Match reports whether an event matches.
-func (p *Pattern) Match(message string) bool { return p.match(message) }
+func (p *Pattern) Match(e *Event) bool { return p.match(e) }
 
 // Cost is the cost of Match relative to a short pattern, 1 to 41.
 func (p *Pattern) Cost() int { return p.cost }
@@ -246,7 +246,7 @@ func (s *scanner) regex() (*regexp.Regexp, error) {
 }
 
 // parseTerms reads a b, ?a ?b, -a, "a phrase" and %a regular expression%.
-func parseTerms(s *scanner) (func(string) bool, error) {
+func parseTerms(s *scanner) (func(*Event) bool, error) {
 	type test func(string) bool
 	var all, anyOf, none []test
 	for s.space(); s.peek() != end; s.space() {
@@ -292,7 +292,8 @@ func parseTerms(s *scanner) (func(string) bool, error) {
 	if len(all) > 0 || len(none) > 0 {
 		anyOf = nil
 	}
-	return func(m string) bool {
+	return func(e *Event) bool {
+		m := e.message
 		for _, t := range all {
 			if !t(m) {
 				return false

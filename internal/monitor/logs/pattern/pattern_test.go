@@ -160,7 +160,7 @@ func TestMatch(t *testing.T) {
 			t.Errorf("%s: %v", c.pattern, err)
 			continue
 		}
-		if got := p.Match(c.message); got != c.want {
+		if got := p.Match(NewEvent(c.message)); got != c.want {
 			t.Errorf("%s on %s: %v, want %v", c.pattern, c.message, got, c.want)
 		}
 	}
@@ -239,7 +239,7 @@ func FuzzParse(f *testing.F) {
 			}
 			return
 		}
-		if first, again := p.Match(message), p.Match(message); first != again {
+		if first, again := p.Match(NewEvent(message)), p.Match(NewEvent(message)); first != again {
 			t.Error("not the same answer twice")
 		}
 	})
@@ -257,5 +257,30 @@ func TestCost(t *testing.T) {
 		if got := p.Cost(); got != want {
 			t.Errorf("%.40s costs %d, want %d", pattern, got, want)
 		}
+	}
+}
+
+// An event in JSON is decoded once, however many patterns and selectors look at it.
+func TestEventIsDecodedOnce(t *testing.T) {
+	p, err := Parse(`{ $.a = 1 && $.b = "x*" }`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := p.ParseSelector("$.c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := NewEvent(` {"a":1,"b":"xyz","c":"found"} `)
+	look := func() {
+		if value, ok := p.Value(e, s); !p.Match(e) || !ok || value != "found" {
+			t.Errorf("%q, %t", value, ok)
+		}
+	}
+	look()
+	if n := testing.AllocsPerRun(10, look); n > 4 { // of closures; to decode it takes dozens
+		t.Errorf("a second look allocates %v times", n)
+	}
+	if _, ok := p.Value(NewEvent(`{"c":"found"} and more`), s); ok {
+		t.Error("there is a value in what is no JSON")
 	}
 }

@@ -35,14 +35,12 @@ func (p *Pattern) ParseSelector(text string) (s Selector, err error) {
 }
 
 // Value is the text or number of an event that a selector names; of several, the first.
-func (p *Pattern) Value(message string, s Selector) (value string, ok bool) {
+func (p *Pattern) Value(e *Event, s Selector) (value string, ok bool) {
 	if s.field != "" {
-		return p.field(message, s.field)
+		return p.field(e.message, s.field)
 	}
-	d := json.NewDecoder(strings.NewReader(message))
-	d.UseNumber()
-	var event any
-	if d.Decode(&event) != nil {
+	event, decoded := e.json()
+	if !decoded {
 		return "", false
 	}
 	s.path.find(event, func(v any) bool {

@@ -176,3 +176,28 @@ func TestDescribeMetricFilters(t *testing.T) {
 	equal(t, "what was refused", "", describe(cloudwatchlogs.DescribeMetricFiltersInput{LogGroupName: aws.String("/b")}))
 	wantLogsError(t, "DeleteMetricFilter", outcome(c.DeleteMetricFilter(ctx, &cloudwatchlogs.DeleteMetricFilterInput{LogGroupName: aws.String("/b"), FilterName: aws.String("f")})), noLogResource, "The specified metric filter does not exist.")
 }
+
+// What a template has in place of a number, or of dimensions, is refused, and the group stays as it is.
+func TestMetricFilterOfBadTemplates(t *testing.T) {
+	endpoint := start(t)
+	c, ctx := logsClient(endpoint), t.Context()
+	must(c.CreateLogGroup(ctx, &cloudwatchlogs.CreateLogGroupInput{LogGroupName: aws.String("/app"), Tags: map[string]string{"team": "a"}}))(t)
+	putFilter(t, c, "/app", "first", "", types.MetricTransformation{MetricName: aws.String("M"), MetricValue: aws.String("1")})
+	for name, bad := range map[string]string{
+		"nan": "DefaultValue: NaN", "infinite": "DefaultValue: -Inf", "huge": `DefaultValue: "1e308"`,
+		"names": "Dimensions: [path]", "map": "Dimensions: {path: $.path}", "twice": "Dimensions: [{Key: a, Value: $.a}, {Key: a, Value: $.b}]",
+	} {
+		deployedBadly(t, cloudformationAs(endpoint, account), name, `
+Resources:
+  Filter:
+    Type: AWS::Logs::MetricFilter
+    Properties:
+      LogGroupName: /app
+      FilterPattern: ""
+      MetricTransformations: [{MetricName: M, MetricNamespace: App, MetricValue: "1", `+bad+`}]
+`)
+	}
+	equal(t, "filters", 1, len(must(c.DescribeMetricFilters(ctx, &cloudwatchlogs.DescribeMetricFiltersInput{LogGroupName: aws.String("/app")}))(t).MetricFilters))
+	group := must(c.DescribeLogGroups(ctx, &cloudwatchlogs.DescribeLogGroupsInput{}))(t).LogGroups[0]
+	equal(t, "tags", map[string]string{"team": "a"}, must(c.ListTagsForResource(ctx, &cloudwatchlogs.ListTagsForResourceInput{ResourceArn: group.LogGroupArn}))(t).Tags)
+}

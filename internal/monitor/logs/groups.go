@@ -66,7 +66,7 @@ func encodeDetails(d details) []byte {
 	if d.Class == standard {
 		d.Class = ""
 	}
-	text, _ := json.Marshal(d) // strings always marshal
+	text, _ := json.Marshal(d) // strings and finite numbers always marshal
 	return text
 }
 

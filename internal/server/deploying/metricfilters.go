@@ -2,6 +2,7 @@ package deploying
 
 import (
 	"context"
+	"math"
 	"strconv"
 
 	"godwit.dev/godwit/internal/api/logs"
@@ -68,12 +69,15 @@ func transformation(of map[string]any) (t logs.MetricTransformation, err error) 
 			t.Unit = &text
 		case "DefaultValue":
 			number, err := strconv.ParseFloat(text, 64)
-			if err != nil {
+			if err != nil || math.IsNaN(number) || math.IsInf(number, 0) {
 				return t, &step.Error{Text: "Model validation failed: DefaultValue is no number", Code: "InvalidRequest"}
 			}
 			t.DefaultValue = &number
 		case "Dimensions":
 			t.Dimensions = step.Tags(value) // a list of Key and Value, as tags are
+			if list, ok := value.([]any); !ok || len(t.Dimensions) != len(list) {
+				return t, &step.Error{Text: "Model validation failed: Dimensions are objects of a Key, which occurs once, and a Value", Code: "InvalidRequest"}
+			}
 		default:
 			return t, &step.Error{Text: "Model validation failed: MetricTransformations have no " + name, Code: "InvalidRequest"}
 		}

@@ -12,9 +12,11 @@ const (
 	MaxDimensionValue = 1024 // characters
 )
 
-// Smallest and Largest bound values other than zero, of either sign: 2^-360 to 2^360. Sums of values
-// within them stay finite.
-var Smallest, Largest = math.Ldexp(1, -360), math.Ldexp(1, 360)
+// The bounds of values other than zero, of either sign. Sums of values within them stay finite.
+const (
+	Smallest = 0x1p-360
+	Largest  = 0x1p360
+)
 
 // ValidValue reports whether clients may put a value.
 func ValidValue(value float64) bool {

@@ -1,6 +1,7 @@
 package logs
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -253,7 +254,7 @@ func shownFilter(group string, f *logs.MetricFilter) MetricFilter {
 
 // deleteMetricFilter answers DeleteMetricFilter.
 func (s *Service) deleteMetricFilter(_ context.Context, call *api.Call, in *FilterInput) (*Empty, error) {
-	if err := checkFilter(in); err != nil {
+	if err := cmp.Or(checkFilter(in), checkFilterName(in.FilterName)); err != nil {
 		return nil, err
 	}
 	a, err := group(call, in.LogGroupName)
@@ -283,10 +284,10 @@ func (t *MetricTransformation) show() string {
 		orNull(t.MetricName), orNull(t.MetricNamespace), orNull(t.MetricValue), value, orNull(t.Unit), dimensions)
 }
 
-// checkFilter refuses the names of a metric filter that have a wrong length.
+// checkFilter refuses names of a metric filter that are too long.
 func checkFilter(in *FilterInput) error {
 	if err := checkLong(in.LogGroupName); err != nil {
 		return err
 	}
-	return checkFilterName(in.FilterName)
+	return short("filterName", in.FilterName, maxFilterName)
 }

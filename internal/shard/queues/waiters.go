@@ -15,7 +15,10 @@ type waiter struct {
 }
 
 // waiterList is the queue of receives that wait for messages.
-type waiterList struct{ first, last *waiter }
+type waiterList struct {
+	first, last *waiter
+	attempts    map[string]int // how many of them have an attempt's id; nil until one has
+}
 
 func (l *waiterList) push(w *waiter) {
 	w.listed, w.prev = true, l.last
@@ -25,6 +28,12 @@ func (l *waiterList) push(w *waiter) {
 		l.last.next = w
 	}
 	l.last = w
+	if w.attempt != "" {
+		if l.attempts == nil {
+			l.attempts = map[string]int{}
+		}
+		l.attempts[w.attempt]++
+	}
 	if w.waiting != nil {
 		w.waiting(true)
 	}
@@ -45,15 +54,20 @@ func (l *waiterList) remove(w *waiter) {
 		w.next.prev = w.prev
 	}
 	w.next, w.prev, w.listed = nil, nil, false
+	if n := l.attempts[w.attempt]; n > 1 {
+		l.attempts[w.attempt] = n - 1
+	} else {
+		delete(l.attempts, w.attempt)
+	}
 	if w.waiting != nil {
 		w.waiting(false)
 	}
 }
 
 // next is the first of the receives with an attempt's id, which are tries of one: nil if there is
-// none, or the id is empty.
+// none, as for nearly every receive, so that it costs nothing where thousands wait, or the id is empty.
 func (l *waiterList) next(attempt string) *waiter {
-	if attempt == "" {
+	if l.attempts[attempt] == 0 {
 		return nil
 	}
 	w := l.first

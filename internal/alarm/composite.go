@@ -130,22 +130,16 @@ func (a *Alarm) children() []triggeringChild {
 func (a *Alarm) configuredComposite() any {
 	c := a.eventConfiguration()
 	return struct {
-		Rule           string   `json:"alarmRule"`
-		Suppressor     string   `json:"actionsSuppressor,omitempty"`
-		Wait           *int     `json:"actionsSuppressorWaitPeriod,omitempty"`
-		Extension      *int     `json:"actionsSuppressorExtensionPeriod,omitempty"`
-		StateValue     State    `json:"stateValue"`
-		OKActions      []string `json:"okactions"`
-		AlarmActions   []string `json:"alarmActions"`
-		AlarmName      string   `json:"alarmName"`
-		Description    *string  `json:"alarmDescription,omitempty"`
-		Insufficient   []string `json:"insufficientDataActions"`
-		ARN            string   `json:"alarmArn"`
-		Configured     string   `json:"alarmConfigurationUpdatedTimestamp"`
-		Updated        string   `json:"stateUpdatedTimestamp"`
-		ActionsEnabled bool     `json:"actionsEnabled"`
+		Rule         string   `json:"alarmRule"`
+		Suppressor   string   `json:"actionsSuppressor,omitempty"`
+		Wait         *int     `json:"actionsSuppressorWaitPeriod,omitempty"`
+		Extension    *int     `json:"actionsSuppressorExtensionPeriod,omitempty"`
+		StateValue   State    `json:"stateValue"`
+		OKActions    []string `json:"okactions"`
+		AlarmActions []string `json:"alarmActions"`
+		identified
+		ActionsEnabled bool `json:"actionsEnabled"`
 	}{
-		a.Rule, c.Suppressor, c.Wait, c.Extension, a.State, list(a.OKActions), list(a.AlarmActions), a.Name, a.Description, list(a.InsufficientActions),
-		a.ARN(), written(a.Configured), written(a.Updated), !a.Disabled,
+		a.Rule, c.Suppressor, c.Wait, c.Extension, a.State, list(a.OKActions), list(a.AlarmActions), a.identified(), !a.Disabled,
 	}
 }

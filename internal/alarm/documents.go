@@ -105,50 +105,52 @@ func (a *Alarm) Notification(from State) string {
 		return a.compositeNotification(from)
 	}
 	return marshal(struct {
-		AlarmName                          string
-		AlarmDescription                   *string
-		AWSAccountID                       string `json:"AWSAccountId"`
-		AlarmConfigurationUpdatedTimestamp string
-		NewStateValue                      State
-		NewStateReason                     string
-		StateChangeTime                    string
-		Region                             string
-		AlarmARN                           string `json:"AlarmArn"`
-		OldStateValue                      State
-		OKActions                          []string
-		AlarmActions                       []string
-		InsufficientDataActions            []string
-		ActionExecutedAfterMuteWindow      bool
-		Trigger                            any
-	}{
-		a.Name, a.Description, a.Account, written(a.Configured), a.State, a.Reason, written(a.Updated), regionName(a.Region), a.ARN(), from,
-		list(a.OKActions), list(a.AlarmActions), list(a.InsufficientActions), false, a.trigger(),
-	})
+		news
+		OldStateValue State
+		targets
+		ActionExecutedAfterMuteWindow bool
+		Trigger                       any
+	}{a.news(), from, a.targets(), false, a.trigger()})
+}
+
+// news are the first members of a notification.
+type news struct {
+	AlarmName                          string
+	AlarmDescription                   *string
+	AWSAccountID                       string `json:"AWSAccountId"`
+	AlarmConfigurationUpdatedTimestamp string
+	NewStateValue                      State
+	NewStateReason                     string
+	StateChangeTime                    string
+	Region                             string
+	AlarmARN                           string `json:"AlarmArn"`
+}
+
+func (a *Alarm) news() news {
+	return news{a.Name, a.Description, a.Account, written(a.Configured), a.State, a.Reason, written(a.Updated), regionName(a.Region), a.ARN()}
+}
+
+// targets are an alarm's actions in a notification.
+type targets struct {
+	OKActions               []string
+	AlarmActions            []string
+	InsufficientDataActions []string
+}
+
+func (a *Alarm) targets() targets {
+	return targets{list(a.OKActions), list(a.AlarmActions), list(a.InsufficientActions)}
 }
 
 // compositeNotification is the notification of a composite alarm.
 func (a *Alarm) compositeNotification(from State) string {
 	return marshal(struct {
-		AlarmName                          string
-		AlarmDescription                   *string
-		AWSAccountID                       string `json:"AWSAccountId"`
-		AlarmConfigurationUpdatedTimestamp string
-		NewStateValue                      State
-		NewStateReason                     string
-		StateChangeTime                    string
-		Region                             string
-		AlarmARN                           string `json:"AlarmArn"`
-		OKActions                          []string
-		AlarmActions                       []string
-		InsufficientDataActions            []string
-		OldStateValue                      State
-		ActionExecutedAfterMuteWindow      bool
-		AlarmRule                          string
-		TriggeringChildren                 []triggeringChild
-	}{
-		a.Name, a.Description, a.Account, written(a.Configured), a.State, a.Reason, written(a.Updated), regionName(a.Region), a.ARN(),
-		list(a.OKActions), list(a.AlarmActions), list(a.InsufficientActions), from, false, a.Rule, a.children(),
-	})
+		news
+		targets
+		OldStateValue                 State
+		ActionExecutedAfterMuteWindow bool
+		AlarmRule                     string
+		TriggeringChildren            []triggeringChild
+	}{a.news(), a.targets(), from, false, a.Rule, a.children()})
 }
 
 func list(all []string) []string {
@@ -238,7 +240,7 @@ type Item struct {
 	Type    ItemType
 	Summary string
 	Data    string // a JSON document of at most 4,095 bytes
-	Of      Kind   `json:",omitempty"` // the alarm's; empty: Metric
+	Of      Kind   `json:",omitempty"` // the alarm's; empty, of earlier versions: Metric
 }
 
 // Kind is the alarm's.
@@ -254,11 +256,7 @@ func (a *Alarm) item(at time.Time, t ItemType, summary string, data any) Item {
 	if len(text) > maxData {
 		text = `{"version":"1.0"}`
 	}
-	i := Item{Name: a.Name, At: at, Type: t, Summary: summary, Data: text}
-	if of := a.Kind(); of != Metric {
-		i.Of = of
-	}
-	return i
+	return Item{a.Name, at, t, summary, text, a.Kind()}
 }
 
 type stateData struct {
@@ -303,18 +301,27 @@ type configured struct {
 	Metrics           []eventQuery `json:"metrics,omitempty"`
 	MetricName        string       `json:"metricName,omitempty"`
 	Period            int          `json:"period,omitempty"`
-	AlarmName         string       `json:"alarmName"`
-	Description       *string      `json:"alarmDescription,omitempty"`
-	Insufficient      []string     `json:"insufficientDataActions"`
-	ARN               string       `json:"alarmArn"`
-	Configured        string       `json:"alarmConfigurationUpdatedTimestamp"`
-	Updated           string       `json:"stateUpdatedTimestamp"`
-	Statistic         string       `json:"statistic,omitempty"`
-	ExtendedStatistic string       `json:"extendedStatistic,omitempty"`
-	Unit              string       `json:"unit,omitempty"`
-	Missing           Missing      `json:"treatMissingData,omitempty"`
-	LowSamples        string       `json:"evaluateLowSampleCountPercentile,omitempty"`
-	ActionsEnabled    bool         `json:"actionsEnabled"`
+	identified
+	Statistic         string  `json:"statistic,omitempty"`
+	ExtendedStatistic string  `json:"extendedStatistic,omitempty"`
+	Unit              string  `json:"unit,omitempty"`
+	Missing           Missing `json:"treatMissingData,omitempty"`
+	LowSamples        string  `json:"evaluateLowSampleCountPercentile,omitempty"`
+	ActionsEnabled    bool    `json:"actionsEnabled"`
+}
+
+// identified are members in the midst of an alarm of either kind in the history of its configuration.
+type identified struct {
+	AlarmName    string   `json:"alarmName"`
+	Description  *string  `json:"alarmDescription,omitempty"`
+	Insufficient []string `json:"insufficientDataActions"`
+	ARN          string   `json:"alarmArn"`
+	Configured   string   `json:"alarmConfigurationUpdatedTimestamp"`
+	Updated      string   `json:"stateUpdatedTimestamp"`
+}
+
+func (a *Alarm) identified() identified {
+	return identified{a.Name, a.Description, list(a.InsufficientActions), a.ARN(), written(a.Configured), written(a.Updated)}
 }
 
 func (a *Alarm) configured() any {
@@ -325,8 +332,7 @@ func (a *Alarm) configured() any {
 		number(a.Threshold), a.Namespace, a.State,
 		dimensions(a.Dimensions),
 		list(a.OKActions), list(a.AlarmActions), a.EvaluationPeriods, a.DatapointsToAlarm,
-		a.Comparison, nil, a.MetricName, a.Period, a.Name, a.Description, list(a.InsufficientActions), a.ARN(), written(a.Configured), written(a.Updated),
-		a.Statistic, "", a.Unit, a.Missing, a.LowSamples, !a.Disabled,
+		a.Comparison, nil, a.MetricName, a.Period, a.identified(), a.Statistic, "", a.Unit, a.Missing, a.LowSamples, !a.Disabled,
 	}
 	if a.Extended {
 		c.Statistic, c.ExtendedStatistic = "", a.Statistic

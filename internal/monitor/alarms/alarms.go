@@ -124,8 +124,12 @@ func (e *Engine) Load() error {
 		e.alarms[id] = a
 		e.counts[id.scope()]++
 		e.notePeriod(a)
-		if err := e.connect(a); err != nil {
-			e.kernel.Logger.Error("a composite alarm cannot be evaluated", "alarm", a.ARN(), "reason", err.Error())
+		if a.Kind() == alarm.Composite {
+			if c, err := parse(a); err != nil {
+				e.kernel.Logger.Error("a composite alarm cannot be evaluated", "alarm", a.ARN(), "reason", err.Error())
+			} else {
+				e.connect(id, c)
+			}
 		}
 		for _, at := range []time.Time{a.Configured, a.Updated} {
 			if at.After(e.latest) {
@@ -326,9 +330,9 @@ func (c *commit) apply() {
 	}
 }
 
-// Put makes an alarm, or replaces the configuration of an existing one of the same kind (or of what
-// is left of one, see lost), whose state and tags stay; a composite alarm is then evaluated. It fails with LimitExceeded, with
-// ValidationFailed, and as package rule does.
+// Put makes an alarm, or replaces the configuration of an existing one of the same kind, or of one
+// that is lost; state and tags stay. A composite alarm is then evaluated. It fails with LimitExceeded,
+// with ValidationFailed, and as package rule does.
 func (e *Engine) Put(id ID, config alarm.Config, tags map[string]string) error {
 	err := e.run(func() error { return e.put(id, config, tags) })
 	if err != nil || config.Kind() == alarm.Metric { // which is evaluated at the end of its period
@@ -356,8 +360,12 @@ func (e *Engine) put(id ID, config alarm.Config, tags map[string]string) error {
 		}
 		a = alarm.New(id.Account, id.Region, id.Name, config, tags, c.now)
 	}
-	if err := e.checkRule(&a); err != nil {
-		return err
+	var on *composite // nil: it is on metrics
+	if a.Kind() == alarm.Composite {
+		var err error
+		if on, err = e.checked(&a); err != nil {
+			return err
+		}
 	}
 	wasCyclic := e.cyclic(id)
 	if ok {
@@ -367,10 +375,8 @@ func (e *Engine) put(id ID, config alarm.Config, tags map[string]string) error {
 		c.note(id, a.Created(c.now))
 		e.counts[id.scope()]++
 	}
-	if a.Kind() == alarm.Composite {
-		if err := e.connect(&a); err != nil {
-			return err // cannot be: checkRule has parsed it
-		}
+	if on != nil {
+		e.connect(id, on)
 		c.evaluate(&a, before)
 		if wasCyclic && !e.cyclic(id) {
 			c.changed(id) // the cycle kept those that depend on it from being evaluated

@@ -34,8 +34,8 @@ func (c *composite) on() []ID {
 // child is the alarm of a name or an ARN that an alarm refers to. One of another account or region
 // is none that there is.
 func (id ID) child(reference string) ID {
-	if a, err := arn.Parse(reference); err == nil && a.Service == "cloudwatch" {
-		if name, ok := strings.CutPrefix(a.Resource, "alarm:"); ok {
+	if a, err := arn.Parse(reference); err == nil {
+		if name, ok := a.AlarmName(); ok {
 			return ID{a.Account, a.Region, name}
 		}
 	}
@@ -60,16 +60,8 @@ func parse(a *alarm.Alarm) (*composite, error) {
 	return c, nil
 }
 
-// connect makes a composite alarm known to those that it depends on. It fails as rule.Parse does.
-func (e *Engine) connect(a *alarm.Alarm) error {
-	if a.Kind() != alarm.Composite {
-		return nil
-	}
-	c, err := parse(a)
-	if err != nil {
-		return err
-	}
-	id := idOf(a)
+// connect makes a composite alarm known to those that it depends on.
+func (e *Engine) connect(id ID, c *composite) {
 	e.composites[id] = c
 	for _, child := range c.on() {
 		if e.parents[child] == nil {
@@ -77,7 +69,6 @@ func (e *Engine) connect(a *alarm.Alarm) error {
 		}
 		e.parents[child][id] = true
 	}
-	return nil
 }
 
 // disconnect undoes connect.
@@ -94,15 +85,12 @@ func (e *Engine) disconnect(id ID) {
 	}
 }
 
-// checkRule refuses a composite alarm that depends on one that is not there, or on one on which too
-// many depend.
-func (e *Engine) checkRule(a *alarm.Alarm) error {
-	if a.Kind() != alarm.Composite {
-		return nil
-	}
+// checked finds what a composite alarm depends on. It fails as parse does, and if an alarm is not
+// there, or too many depend on one.
+func (e *Engine) checked(a *alarm.Alarm) (*composite, error) {
 	c, err := parse(a)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var absent []string
 	for _, child := range c.children {
@@ -111,17 +99,17 @@ func (e *Engine) checkRule(a *alarm.Alarm) error {
 		}
 	}
 	if len(absent) > 0 {
-		return ErrNoChildren.With(strings.Join(absent, ", "))
+		return nil, ErrNoChildren.With(strings.Join(absent, ", "))
 	}
 	if c.suppressor != (ID{}) && (e.alarms[c.suppressor] == nil || c.suppressor.scope() != idOf(a).scope()) {
-		return ErrSuppressor.With(a.Suppressor.Alarm)
+		return nil, ErrSuppressor.With(a.Suppressor.Alarm)
 	}
 	for _, child := range c.on() {
 		if of := e.parents[child]; len(of) >= MaxParents && !of[idOf(a)] {
-			return ErrParents.With(MaxParents, child.Name)
+			return nil, ErrParents.With(MaxParents, child.Name)
 		}
 	}
-	return nil
+	return c, nil
 }
 
 // neededBeyond are the names of those of the alarms on which a composite alarm depends that is not

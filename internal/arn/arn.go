@@ -143,6 +143,20 @@ func LogGroup(region, account, name string) ARN {
 	return ARN{Service: "logs", Region: region, Account: account, Resource: logGroup + name}
 }
 
+// alarm begins the resource of an alarm's ARN.
+const alarm = "alarm:"
+
+// Alarm names an alarm of CloudWatch.
+func Alarm(region, account, name string) ARN {
+	return ARN{Service: "cloudwatch", Region: region, Account: account, Resource: alarm + name}
+}
+
+// AlarmName is the name of an alarm; ok is false when a names none.
+func (a ARN) AlarmName() (name string, ok bool) {
+	name, ok = strings.CutPrefix(a.Resource, alarm)
+	return name, ok && a.Service == "cloudwatch"
+}
+
 // Parameter names a parameter of Systems Manager, whose name may begin with a slash.
 func Parameter(region, account, name string) ARN {
 	return ARN{Service: "ssm", Region: region, Account: account, Resource: "parameter/" + strings.TrimPrefix(name, "/")}

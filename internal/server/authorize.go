@@ -112,7 +112,7 @@ func (s *state) tagged() map[string]tagsOf {
 			return tags
 		},
 		"cloudwatch": func(a arn.ARN) map[string]string {
-			name, _ := strings.CutPrefix(a.Resource, "alarm:")
+			name, _ := a.AlarmName()
 			found, _ := s.monitoring.Alarms.Get(alarms.ID{Account: a.Account, Region: a.Region, Name: name})
 			return found.Tags
 		},

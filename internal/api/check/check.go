@@ -28,6 +28,22 @@ func Violations(all []string) string {
 	return strconv.Itoa(len(all)) + " validation errors detected: " + strings.Join(all, "; ")
 }
 
+// List is a list in a refusal. Items that would be beyond so many bytes, which the refusal does not
+// show, are left out.
+func List(items []string, most int) string {
+	shown := []byte{'['}
+	for i, item := range items {
+		if len(shown) > most {
+			break
+		}
+		if i > 0 {
+			shown = append(shown, ", "...)
+		}
+		shown = append(shown, item...)
+	}
+	return string(append(shown, ']'))
+}
+
 // Enum is the constraint that a member is one of these values, as AWS's refusals have it.
 func Enum(values ...string) string {
 	return "Member must satisfy enum value set: [" + strings.Join(values, ", ") + "]"

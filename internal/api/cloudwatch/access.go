@@ -80,7 +80,7 @@ func onAlarms(call *api.Call, action string, names ...string) []authorize.Need {
 	}
 	needs := make([]authorize.Need, 0, len(names))
 	for _, name := range names {
-		needs = append(needs, api.One("cloudwatch:"+action, arn.ARN{Service: "cloudwatch", Region: call.Region, Account: call.Account, Resource: "alarm:" + name})...)
+		needs = append(needs, api.One("cloudwatch:"+action, arn.Alarm(call.Region, call.Account, name))...)
 	}
 	return needs
 }

@@ -26,7 +26,7 @@ func readAlarmARN(call *api.Call, text string) (alarms.ID, error) {
 	if err != nil || a.Service != "cloudwatch" {
 		return alarms.ID{}, invalid("The value %s for parameter ResourceARN is not the ARN of a CloudWatch resource.", shorten(text))
 	}
-	name, ok := strings.CutPrefix(a.Resource, "alarm:")
+	name, ok := a.AlarmName()
 	if !ok || a.Account != call.Account || a.Region != call.Region {
 		return alarms.ID{}, fault.New(fault.ResourceNotFound, "")
 	}

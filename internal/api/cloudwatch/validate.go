@@ -20,14 +20,6 @@ const (
 	maxDimensions = 30
 )
 
-// units are the units of metrics, in the order of the model.
-var units = []string{
-	"Seconds", "Microseconds", "Milliseconds", "Bytes", "Kilobytes", "Megabytes", "Gigabytes", "Terabytes",
-	"Bits", "Kilobits", "Megabits", "Gigabits", "Terabits", "Percent", "Count",
-	"Bytes/Second", "Kilobytes/Second", "Megabytes/Second", "Gigabytes/Second", "Terabytes/Second",
-	"Bits/Second", "Kilobits/Second", "Megabits/Second", "Gigabits/Second", "Terabits/Second", "Count/Second", "None",
-}
-
 // noUnit is the unit of values without one.
 const noUnit = "None"
 
@@ -173,8 +165,8 @@ func showDimensions(text string) []Dimension {
 }
 
 func checkUnit(parameter string, unit *string) error {
-	if unit != nil && !slices.Contains(units, *unit) {
-		return notInSet(parameter, units)
+	if unit != nil && !slices.Contains(metrics.AllUnits, *unit) {
+		return notInSet(parameter, metrics.AllUnits)
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/api/check"
 	"godwit.dev/godwit/internal/monitor/logs"
 )
 
@@ -94,7 +95,7 @@ func checkSummaries(call *api.Call, in *ListLogGroupsInput) (own bool, err error
 		return fmt.Sprintf("DataSourceFilter(name=%s, type=%s)", orNull(d.Name), orNull(d.Type))
 	})
 	tags := each(in.LogGroupTags, func(f TagFilter) string {
-		return fmt.Sprintf("TagFilter(key=%s, values=%s)", orNull(f.Key), list(f.Values))
+		return fmt.Sprintf("TagFilter(key=%s, values=%s)", orNull(f.Key), check.List(f.Values, maxShown))
 	})
 	if err := cmp.Or(count("dataSources", sources, 1, maxSources), count("fieldIndexNames", in.FieldIndexNames, 1, maxFieldIndexes),
 		count("logGroupTags", tags, 1, maxTagFilters)); err != nil {

@@ -141,20 +141,13 @@ func readMetricFilter(in *PutMetricFilterInput) (*logs.MetricFilter, error) {
 			return nil, invalid("Invalid metric transformation: the name of a dimension is ASCII text that is not blank and does not begin with a colon; it and the selector have at most %d characters.", maxMetricName)
 		}
 	}
-	if err := oneOf("unit", t.Unit, metricUnits...); err != nil {
+	if err := oneOf("unit", t.Unit, metrics.AllUnits...); err != nil {
 		return nil, err
 	}
 	return &logs.MetricFilter{
 		Name: in.FilterName, Pattern: *in.FilterPattern, Namespace: *t.MetricNamespace, Metric: *t.MetricName, Value: *t.MetricValue,
 		Default: t.DefaultValue, Unit: api.Deref(t.Unit), By: t.Dimensions,
 	}, nil
-}
-
-// metricUnits are the units of metrics. Source: the API model.
-var metricUnits = []string{
-	"Seconds", "Microseconds", "Milliseconds", "Bytes", "Kilobytes", "Megabytes", "Gigabytes", "Terabytes", "Bits", "Kilobits", "Megabits", "Gigabits", "Terabits",
-	"Percent", "Count", "Bytes/Second", "Kilobytes/Second", "Megabytes/Second", "Gigabytes/Second", "Terabytes/Second", "Bits/Second", "Kilobits/Second",
-	"Megabits/Second", "Gigabits/Second", "Terabits/Second", "Count/Second", "None",
 }
 
 // describeMetricFilters answers DescribeMetricFilters, by group and name.
@@ -175,11 +168,6 @@ func (s *Service) describeMetricFilters(_ context.Context, call *api.Call, in *D
 	after, err := readListToken(list, in.NextToken)
 	if err != nil {
 		return nil, err
-	}
-	if in.LogGroupName != nil {
-		if err := s.there(call, *in.LogGroupName); err != nil {
-			return nil, err
-		}
 	}
 	out := &MetricFiltersOutput{MetricFilters: []MetricFilter{}}
 	from, name, _ := strings.Cut(after, "\x00") // the group and the filter after which it goes on

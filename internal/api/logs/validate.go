@@ -76,26 +76,11 @@ func count(member string, items []string, minimum, maximum int) error {
 	switch {
 	case items == nil:
 	case len(items) > maximum:
-		return constraint(member, list(items), fmt.Sprintf(atMost, maximum))
+		return constraint(member, check.List(items, maxShown), fmt.Sprintf(atMost, maximum))
 	case len(items) < minimum:
-		return constraint(member, list(items), fmt.Sprintf(atLeast, minimum))
+		return constraint(member, check.List(items, maxShown), fmt.Sprintf(atLeast, minimum))
 	}
 	return nil
-}
-
-// list is a list in an error message. What would not be shown is left out.
-func list(items []string) string {
-	shown := []byte{'['}
-	for i, item := range items {
-		if len(shown) > maxShown {
-			break
-		}
-		if i > 0 {
-			shown = append(shown, ", "...)
-		}
-		shown = append(shown, item...)
-	}
-	return string(append(shown, ']'))
 }
 
 // orNull is a member that may be absent in an error message.
@@ -106,13 +91,13 @@ func orNull(value *string) string {
 	return *value
 }
 
-// each is list's items for a list of structures, nil for none.
+// each is check.List's items for a list of structures, nil for none.
 func each[T any](all []T, shown func(T) string) []string {
 	if all == nil {
 		return nil
 	}
 	items := make([]string, len(all))
-	for i, one := range all[:min(len(all), maxShown)] { // list shows no more
+	for i, one := range all[:min(len(all), maxShown)] { // no more are shown
 		items[i] = shown(one)
 	}
 	return items
@@ -294,7 +279,7 @@ func checkTags(tags map[string]string) error {
 
 // tooManyTags is the error for tags of a new group.
 func tooManyTags(tags map[string]string) error {
-	pairs := list(each(slices.Sorted(maps.Keys(tags)), func(key string) string { return key + "=" + tags[key] }))
+	pairs := check.List(each(slices.Sorted(maps.Keys(tags)), func(key string) string { return key + "=" + tags[key] }), maxShown)
 	return constraint("tags", "{"+pairs[1:len(pairs)-1]+"}", fmt.Sprintf(atMost, logs.MaxTags))
 }
 

@@ -117,7 +117,7 @@ func nameIn(k *keyspace.Key) (a arn.ARN, ok bool) {
 	case keyspace.KindMapping:
 		return mapping.ARN(region, account, name), true
 	case keyspace.KindAlarm, keyspace.KindAlarmIndex:
-		return arn.ARN{Service: "cloudwatch", Region: region, Account: account, Resource: "alarm:" + name}, true
+		return arn.Alarm(region, account, name), true
 	default:
 		return a, false
 	}

@@ -12,6 +12,14 @@ const (
 	MaxDimensionValue = 1024 // characters
 )
 
+// AllUnits are the units of metrics, in the order of CloudWatch's API model.
+var AllUnits = []string{
+	"Seconds", "Microseconds", "Milliseconds", "Bytes", "Kilobytes", "Megabytes", "Gigabytes", "Terabytes",
+	"Bits", "Kilobits", "Megabits", "Gigabits", "Terabits", "Percent", "Count",
+	"Bytes/Second", "Kilobytes/Second", "Megabytes/Second", "Gigabytes/Second", "Terabytes/Second",
+	"Bits/Second", "Kilobits/Second", "Megabits/Second", "Gigabits/Second", "Terabits/Second", "Count/Second", "None",
+}
+
 // The bounds of values other than zero, of either sign. Sums of values within them stay finite.
 const (
 	Smallest = 0x1p-360

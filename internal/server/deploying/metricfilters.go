@@ -2,10 +2,9 @@ package deploying
 
 import (
 	"context"
-	"math"
-	"strconv"
 
 	"godwit.dev/godwit/internal/api/logs"
+	"godwit.dev/godwit/internal/decimal"
 	"godwit.dev/godwit/internal/server/deploying/step"
 )
 
@@ -15,10 +14,8 @@ func createMetricFilter(ctx context.Context, w *step.Work) (step.Made, error) {
 	if err != nil {
 		return step.Made{}, err
 	}
-	for i := range found.MetricFilters { // the first of those that begin so is the one of the name, if there is one
-		if f := &found.MetricFilters[i]; f.FilterName == name && (!w.Again || f.CreationTime < w.Began) {
-			return step.Made{}, w.Taken(name)
-		}
+	if all := found.MetricFilters; len(all) > 0 && all[0].FilterName == name && (!w.Again || all[0].CreationTime < w.Began) { // the first of those that begin so
+		return step.Made{}, w.Taken(name)
 	}
 	if err := putMetricFilter(ctx, w); err != nil {
 		return step.Made{}, err
@@ -68,8 +65,8 @@ func transformation(of map[string]any) (t logs.MetricTransformation, err error) 
 		case "Unit":
 			t.Unit = &text
 		case "DefaultValue":
-			number, err := strconv.ParseFloat(text, 64)
-			if err != nil || math.IsNaN(number) || math.IsInf(number, 0) {
+			number, ok := decimal.Parse(text)
+			if !ok {
 				return t, &step.Error{Text: "Model validation failed: DefaultValue is no number", Code: "InvalidRequest"}
 			}
 			t.DefaultValue = &number

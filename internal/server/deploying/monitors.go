@@ -19,7 +19,7 @@ import (
 )
 
 func alarmARN(w *step.Work) string {
-	return arn.ARN{Service: "cloudwatch", Region: w.Region, Account: w.Account, Resource: "alarm:" + w.Target.Physical}.String()
+	return arn.Alarm(w.Region, w.Account, w.Target.Physical).String()
 }
 
 // isComposite reports whether the alarm of a step is one on other alarms.

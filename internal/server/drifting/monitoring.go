@@ -50,7 +50,7 @@ func alarmTags(ctx context.Context, r *reading) error {
 	if r.Properties["Tags"] == nil {
 		return nil
 	}
-	own := arn.ARN{Service: "cloudwatch", Region: r.Region, Account: r.Account, Resource: "alarm:" + r.Physical}.String()
+	own := arn.Alarm(r.Region, r.Account, r.Physical).String()
 	tags, err := ask[cloudwatch.ListTagsForResourceOutput](ctx, r, "monitoring", "ListTagsForResource", r.Region, &cloudwatch.ListTagsForResourceInput{ResourceARN: &own})
 	if err != nil {
 		return err

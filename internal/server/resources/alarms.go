@@ -5,7 +5,6 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"strings"
 
 	"godwit.dev/godwit/internal/alarm/rule"
 	"godwit.dev/godwit/internal/arn"
@@ -161,7 +160,7 @@ func inOrder(all []Alarm) (ordered []Alarm) {
 		suppressor, _ := a["ActionsSuppressor"].(string)
 		return slices.ContainsFunc(append(r.Children(), suppressor), func(on string) bool {
 			if of, err := arn.Parse(on); err == nil {
-				on = strings.TrimPrefix(of.Resource, "alarm:")
+				on, _ = of.AlarmName()
 			}
 			return waiting[on] && on != a.name()
 		})

@@ -96,7 +96,7 @@ func (c *Constraints) Enum(member string, value *string, allowed ...string) {
 // Enums checks that the items of a list are of the allowed values.
 func (c *Constraints) Enums(member string, items []string, allowed ...string) {
 	if slices.ContainsFunc(items, func(item string) bool { return !slices.Contains(allowed, item) }) {
-		c.Add(member, list(items), "%s", check.Enums(allowed...))
+		c.Add(member, check.List(items, maxShown), "%s", check.Enums(allowed...))
 	}
 }
 
@@ -106,28 +106,13 @@ func (c *Constraints) Count(member string, items []string, minimum, maximum int)
 	switch {
 	case items == nil:
 	case len(items) < minimum:
-		c.Add(member, list(items), "Member must have length greater than or equal to %d", minimum)
+		c.Add(member, check.List(items, maxShown), "Member must have length greater than or equal to %d", minimum)
 		return false
 	case len(items) > maximum:
-		c.Add(member, list(items), "Member must have length less than or equal to %d", maximum)
+		c.Add(member, check.List(items, maxShown), "Member must have length less than or equal to %d", maximum)
 		return false
 	}
 	return true
-}
-
-// list is a list in an error message. Items that Shorten would cut off are left out.
-func list(items []string) string {
-	shown := []byte{'['}
-	for i, item := range items {
-		if len(shown) > maxShown {
-			break
-		}
-		if i > 0 {
-			shown = append(shown, ", "...)
-		}
-		shown = append(shown, item...)
-	}
-	return string(append(shown, ']'))
 }
 
 // Pattern is a pattern of the model.

@@ -3,7 +3,6 @@ package monitors
 import (
 	"context"
 	"slices"
-	"strings"
 	"time"
 
 	"godwit.dev/godwit/internal/alarm"
@@ -171,8 +170,8 @@ func shownQuery(q *alarm.Query) Query {
 // alarmID reads the ARN of an alarm.
 func alarmID(name string) (id alarms.ID, err error) {
 	a, err := arn.Parse(name)
-	short, ok := strings.CutPrefix(a.Resource, "alarm:")
-	if err != nil || a.Service != "cloudwatch" || !ok || short == "" {
+	short, ok := a.AlarmName()
+	if err != nil || !ok || short == "" {
 		return id, rest.BadRequest("arn: want the ARN of an alarm")
 	}
 	return alarms.ID{Account: a.Account, Region: a.Region, Name: short}, nil

@@ -132,6 +132,9 @@ func TestIdentity(t *testing.T) {
 	if _, err := ca.Load(dir, "b", members, clock); err == nil {
 		t.Error("a certificate of a is taken for b's")
 	}
+	if _, err := ca.Load(dir, "b", []string{"b", "c"}, clock); err == nil || !strings.Contains(err.Error(), `it is for the node "a", not "b"`) {
+		t.Errorf("the directory of another node: %v", err)
+	}
 	if _, err := ca.Load(dir, "a", []string{"b", "c"}, clock); !errors.Is(err, ca.ErrUntrusted) {
 		t.Errorf("a node that is none of the cluster's: %v", err)
 	}

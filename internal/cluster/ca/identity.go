@@ -72,11 +72,10 @@ func (i *Identity) Reload() error {
 	if err != nil {
 		return fmt.Errorf("the node's certificate: %w", err)
 	}
-	name, err := i.verify(cert.Leaf)
-	if err == nil && name != i.node {
-		err = fmt.Errorf("it is for the node %q", name)
+	if name := cert.Leaf.Subject.CommonName; name != i.node { // before verify, to which it may be no member's
+		return fmt.Errorf("the node's certificate: it is for the node %q, not %q", name, i.node)
 	}
-	if err != nil {
+	if _, err := i.verify(cert.Leaf); err != nil {
 		return fmt.Errorf("the node's certificate: %w", err)
 	}
 	i.current.Store(&held{text, &cert})

@@ -104,6 +104,46 @@ func TestNames(t *testing.T) {
 	}
 }
 
+// A certificate is for a node's name and a key that the requester has.
+func TestSign(t *testing.T) {
+	a, _ := authority(t)
+	r, err := ca.NewRequest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Sign(r.DER, "../b", began); !errors.Is(err, ca.ErrName) {
+		t.Errorf("for another name: %v", err)
+	}
+	if _, err := a.Sign(r.DER, "b", began); err != nil {
+		t.Error(err)
+	}
+	r.DER[len(r.DER)-1] ^= 1 // of the signature
+	if _, err := a.Sign(r.DER, "b", began); err == nil {
+		t.Error("a certificate is issued for a key that has not signed the request")
+	}
+	if _, err := a.Sign(r.DER[:len(r.DER)/2], "b", began); err == nil {
+		t.Error("a certificate is issued for half a request")
+	}
+}
+
+// An authority is not opened with the key of another one.
+func TestKeyOfAnother(t *testing.T) {
+	_, dir := authority(t)
+	_, other := authority(t)
+	key, err := os.ReadFile(filepath.Join(other, "ca.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"ca.key", "ca.next.key"} {
+		if err := os.WriteFile(filepath.Join(dir, name), key, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ca.Open(dir); err == nil {
+			t.Errorf("opened with another's %s", name)
+		}
+	}
+}
+
 // What was made is not made anew, and nobody else may read the keys.
 func TestInitOnce(t *testing.T) {
 	_, dir := authority(t)

@@ -1,6 +1,7 @@
 package ca_test
 
 import (
+	"bytes"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
@@ -103,6 +104,13 @@ func TestRotation(t *testing.T) {
 		}
 	}
 	r, both, turned, alone := begin(t, dir)
+	resumed := func(step string) {
+		t.Helper()
+		_, againBoth, againTurned, againAlone := begin(t, dir)
+		if !bytes.Equal(againBoth, both) || !bytes.Equal(againTurned, turned) || !bytes.Equal(againAlone, alone) {
+			t.Errorf("%s: resumed, the steps are others", step)
+		}
+	}
 	know("begun")
 	trust(t, both, r.Voucher(), a)
 	know("of two nodes one trusts the next authority")
@@ -114,11 +122,13 @@ func TestRotation(t *testing.T) {
 		t.Error("certificates are replaced before all trust the next authority")
 	}
 	know("both trust both")
+	resumed("both trust both")
 
 	trust(t, turned, r.Voucher(), a, b)
 	if _, due := b.Expires(); !due || !b.Outdated() {
 		t.Error("a certificate of the authority of before is not replaced")
 	}
+	resumed("the next authority signs")
 	next, err := ca.Open(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -187,10 +197,19 @@ func TestVouchers(t *testing.T) {
 	b, dirB := member(t, one, "b")
 	r, both, turned, alone := begin(t, dir)
 	foreign, bothThere, _, aloneThere := begin(t, elsewhere)
+	copied := t.TempDir() // where the same authority vouches for another one
+	if err := os.CopyFS(copied, os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(copied, "ca.next.key")); err != nil {
+		t.Fatal(err)
+	}
+	second, _, _, _ := begin(t, copied)
 	before := b.Trusts()
 	for name, of := range map[string]struct{ roots, voucher []byte }{
 		"nobody vouches":                 {alone, nil},
 		"a stranger vouches":             {alone, foreign.Voucher()},
+		"ours vouches for another one":   {alone, second.Voucher()},
 		"another cluster's":              {aloneThere, foreign.Voucher()},
 		"two of another cluster":         {bothThere, foreign.Voucher()},
 		"one of ours, one of another's":  {append(slices.Clone(alone), aloneThere...), foreign.Voucher()},

@@ -155,7 +155,7 @@ func TestFetch(t *testing.T) {
 	if err := f.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if o.asked >= 7 {
+	if o.asked != 5 { // of the eight with which it began
 		t.Errorf("%d parts were asked for where some had come", o.asked)
 	}
 	if done != all || all == 0 {
@@ -216,6 +216,134 @@ func TestFetchAnew(t *testing.T) {
 	holds(t, data, some)
 }
 
+// What is left of a download is of use only where it is of the same source, and can be read: nothing
+// else counts as downloaded.
+func TestFetchOfAnother(t *testing.T) {
+	other := map[string]string{"below/it": "other", "small": "otherwise"}
+	for name, leave := range map[string]func(data string, begun []byte) error{
+		"of another source": func(string, []byte) error { return nil },
+		"half a note": func(data string, begun []byte) error {
+			return os.WriteFile(filepath.Join(data, "store.incoming.json"), begun[:len(begun)/2], 0o600)
+		},
+		"a note of no files": func(data string, _ []byte) error {
+			return os.WriteFile(filepath.Join(data, "store.incoming.json"), []byte(`{"source":"b","done":{}}`), 0o600)
+		},
+		"a note of no progress": func(data string, _ []byte) error {
+			return os.WriteFile(filepath.Join(data, "store.incoming.json"), []byte(`{"source":"b","manifest":{"id":"x"}}`), 0o600)
+		},
+	} {
+		o, data := offer(t, files(some)), t.TempDir()
+		o.meddle = func(n int, body []byte) ([]byte, bool) { return body, n == 2 }
+		if err := o.fetch(data).Run(t.Context()); err == nil {
+			t.Fatalf("%s: all of it came", name)
+		}
+		begun, err := os.ReadFile(filepath.Join(data, "store.incoming.json"))
+		if err == nil {
+			err = leave(data, begun)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := offer(t, files(other)).fetch(data)
+		f.Source = "b"
+		if err := f.Run(t.Context()); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, err := snapshot.Install(data); err != nil {
+			t.Error(err)
+		}
+		holds(t, data, other)
+		if left, err := os.ReadDir(filepath.Join(data, "store")); len(left) != len(other) {
+			t.Errorf("%s: the store has %v, %v", name, left, err)
+		}
+	}
+}
+
+// Room is looked for again where a download is resumed, for what is missing of it.
+func TestNoRoomForRest(t *testing.T) {
+	o, data, full := offer(t, files(some)), t.TempDir(), errors.New("full")
+	o.meddle = func(n int, body []byte) ([]byte, bool) { return body, n == 2 }
+	if err := o.fetch(data).Run(t.Context()); err == nil {
+		t.Fatal("all of it came")
+	}
+	asked, size := int64(0), 0
+	f := o.fetch(data)
+	f.CheckSpace = func(bytes int64) error { asked = bytes; return full }
+	if err := f.Run(t.Context()); !errors.Is(err, full) {
+		t.Errorf("without room: %v", err)
+	}
+	for _, text := range some {
+		size += len(text)
+	}
+	if want := size - len(some["below/it"]); asked != int64(want) {
+		t.Errorf("room for %d bytes is looked for, of %d", asked, want)
+	}
+	if left, err := os.ReadDir(data); err != nil || len(left) != 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+}
+
+// A mark that cannot be read is a mark: the store is not used.
+func TestUnreadableMark(t *testing.T) {
+	data := t.TempDir()
+	if err := os.Mkdir(filepath.Join(data, "store.damaged"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if snapshot.Damaged(data) == "" {
+		t.Error("the store is taken for whole")
+	}
+}
+
+// The log is needed from the lowest position on that is offered, for as long as its snapshot is, which
+// stays while its parts are asked for and goes with its end.
+func TestPositions(t *testing.T) {
+	next := uint64(0)
+	o := offer(t, func(dir string) (uint64, error) {
+		next++
+		_, err := files(some)(dir)
+		return []uint64{0, 30, 10, 20}[next], err
+	})
+	var made []snapshot.Manifest
+	for range 3 {
+		m, err := o.source.Begin()
+		if err != nil {
+			t.Fatal(err)
+		}
+		made = append(made, m)
+	}
+	needs := func(when string, want uint64) {
+		t.Helper()
+		if p, ok := o.source.Position(); p != want || ok != (want > 0) {
+			t.Errorf("%s: the log is needed from %d on, %t; want %d", when, p, ok, want)
+		}
+	}
+	needs("three", 10)
+	o.source.End(made[1].ID)
+	o.source.End("unknown")
+	needs("one has ended", 20)
+	for range 3 {
+		if _, err := o.clock.Advance(t.Context(), 90*time.Second); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := o.source.Part(made[0].ID, "small", 0); err != nil {
+			t.Fatalf("a snapshot whose parts are asked for: %v", err)
+		}
+	}
+	needs("one is asked for", 30)
+	for offset, want := range map[int64]error{-1: snapshot.ErrOffset, 5: snapshot.ErrOffset, 4: nil} {
+		if _, _, err := o.source.Part(made[0].ID, "small", offset); !errors.Is(err, want) {
+			t.Errorf("from %d on: %v", offset, err)
+		}
+	}
+	if _, err := o.clock.Advance(t.Context(), 3*time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	needs("nobody asks", 0)
+	if _, _, err := o.source.Part(made[0].ID, "small", 0); !errors.Is(err, snapshot.ErrGone) {
+		t.Errorf("what is not offered any more: %v", err)
+	}
+}
+
 // A snapshot stays for as long as somebody asks for it, and there are not many.
 func TestOffers(t *testing.T) {
 	o := offer(t, files(some))
@@ -261,14 +389,26 @@ func TestPaths(t *testing.T) {
 			t.Errorf("%s is answered", path)
 		}
 	}
-	hostile := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = io.WriteString(w, `{"id":"x","files":[{"name":"../../outside","size":1}]}`)
-	}))
-	defer hostile.Close()
-	f := o.fetch(t.TempDir())
-	f.URL = hostile.URL
-	if err := f.Run(t.Context()); !errors.Is(err, snapshot.ErrUnfit) {
-		t.Errorf("a file outside: %v", err)
+	for name, manifest := range map[string]string{
+		"a file outside":        `{"id":"x","files":[{"name":"../../outside","size":1}]}`,
+		"a file of no size":     `{"id":"x","files":[{"name":"inside","size":-1}]}`,
+		"no file":               `{"id":"x"}`,
+		"files that none offer": `{"files":[{"name":"inside","size":0}]}`,
+		"a refusal":             "",
+	} {
+		hostile := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			if manifest == "" {
+				w.WriteHeader(http.StatusServiceUnavailable)
+				manifest = `{"id":"x","files":[{"name":"inside","size":0}]}`
+			}
+			_, _ = io.WriteString(w, manifest)
+		}))
+		f := o.fetch(t.TempDir())
+		f.URL = hostile.URL
+		if err := f.Run(t.Context()); err == nil || errors.Is(err, snapshot.ErrUnfit) == (name == "a refusal") {
+			t.Errorf("%s: %v", name, err)
+		}
+		hostile.Close()
 	}
 }
 

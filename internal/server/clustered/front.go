@@ -131,6 +131,9 @@ func (f *front) handOnTo(peers []roster.Peer) {
 				if values, ok := r.In.Header["Connection"]; ok {
 					r.Out.Header[connectionHeader] = values
 				}
+				if r.Out.Body == nil && (r.In.Method == http.MethodGet || r.In.Method == http.MethodHead || r.In.Method == http.MethodOptions) {
+					r.Out.Body = io.NopCloser(broken{io.EOF}) // without one http.Transport repeats them; a GET may send a message
+				}
 				r.Out.Header.Set(forwardedHeader, p.node.Name)
 				r.Out.Header.Set(sourceHeader, r.In.RemoteAddr)
 				if r.In.TLS != nil {

@@ -28,13 +28,14 @@ func TestCandidates(t *testing.T) {
 		"serves":  {State: status.Serving, Number: 5000, Durable: 90, Needs: 91},
 		"follows": {State: status.Following, Number: 4001, Durable: 90, Needs: 91},
 		"full":    {State: status.Following, Number: 5000, Durable: 90, Needs: 91, LogStopped: true},
+		"just":    {State: status.Following, Number: 5000, Durable: 89, Needs: 90},
 		"lags":    {State: status.Following, Number: 3999, Durable: 90, Needs: 91},
 		"trimmed": {State: status.Following, Number: 5000, Durable: 88, Needs: 89},
 		"empty":   {State: status.Following, Durable: 90, Needs: 91},
 		"joining": {State: status.Joining, Number: 5000, Durable: 90},
 	}
 	var peers []roster.Peer
-	for _, name := range []string{"gone", "serves", "follows", "full", "lags", "trimmed", "empty", "joining"} {
+	for _, name := range []string{"gone", "serves", "follows", "full", "just", "lags", "trimmed", "empty", "joining"} {
 		peers = append(peers, roster.Peer{Name: name})
 	}
 	got := ""
@@ -48,8 +49,17 @@ func TestCandidates(t *testing.T) {
 	}) {
 		got += fmt.Sprintf("%s %t %t, ", c.Peer.Name, c.Serves, c.Full)
 	}
-	if want := "follows false false, full false true, serves true false, "; got != want {
+	if want := "follows false false, full false true, just false false, serves true false, "; got != want {
 		t.Errorf("got %s\nwant %s", got, want)
+	}
+	// Nor are nodes that have nothing better for being all there are, or what several nodes are said to have.
+	for _, nodes := range [][]status.Node{{nodes["empty"]}, {}, {nodes["follows"], nodes["serves"]}} {
+		all := Candidates(t.Context(), peers[:1], 0, func(context.Context, roster.Peer) (status.Cluster, error) {
+			return status.Cluster{Nodes: nodes}, nil
+		})
+		if len(all) > 0 {
+			t.Errorf("a copy is made of %+v", nodes)
+		}
 	}
 }
 

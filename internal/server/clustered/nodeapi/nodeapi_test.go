@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -114,5 +115,47 @@ func TestProgress(t *testing.T) {
 			t.Errorf("%s: it tells %q", name, told)
 		}
 		s.Close()
+	}
+}
+
+// TestNotBegun: a change that is refused or reaches no node has not begun, and is not taken for lost.
+func TestNotBegun(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { RefuseBusy(w, "another change") }))
+	defer s.Close()
+	gone := httptest.NewServer(http.NotFoundHandler())
+	gone.Close()
+	change := func(url string) error {
+		return Node{http.DefaultClient, url}.Change(t.Context(), Change{Remove: "d"}, func(line string) { t.Errorf("it tells %q", line) })
+	}
+	err := change(s.URL)
+	if r, ok := errors.AsType[*Refusal](err); !ok || !r.Busy() || r.Reason != "another change" || errors.Is(err, ErrLost) {
+		t.Errorf("a refusal: %v", err)
+	}
+	if (&Refusal{Code: http.StatusServiceUnavailable, Later: true}).Busy() {
+		t.Error("a node that does not own the state is taken for one with another change")
+	}
+	if err := change(gone.URL); !NotSent(err) || errors.Is(err, ErrLost) {
+		t.Errorf("nobody listens: %v", err)
+	}
+}
+
+// TestReadChange: a change is one, and comes by POST.
+func TestReadChange(t *testing.T) {
+	for body, want := range map[string]bool{
+		`{"add":"d=d:1"}`:              true,
+		`{"remove":"d"}`:               true,
+		`{"roots":"r","vouchers":"v"}`: true,
+		`{"vouchers":"v"}`:             false,
+		`{"add":"d=d:1","remove":"d"}`: false,
+		`{"remove":"d","roots":"r"}`:   false,
+		`{"remove":"d","add":1}`:       false,
+		``:                             false,
+	} {
+		for _, method := range []string{http.MethodPost, http.MethodGet} {
+			r := httptest.NewRequestWithContext(t.Context(), method, NodesPath, strings.NewReader(body))
+			if _, ok := ReadChange(httptest.NewRecorder(), r); ok != (want && method == http.MethodPost) {
+				t.Errorf("%s %s: %t", method, body, ok)
+			}
+		}
 	}
 }

@@ -219,7 +219,8 @@ func (r *Request) Joined(dir, node, text string, signed []byte, now func() time.
 	if err != nil {
 		return err
 	}
-	if len(chain) < 2 || len(chain) > 1+maxRoots || fingerprint(chain[1]) != of || chain[0].Subject.CommonName != node {
+	if len(chain) < 2 || len(chain) > 1+maxRoots || fingerprint(chain[1]) != of || chain[0].Subject.CommonName != node ||
+		!r.key.PublicKey.Equal(chain[0].PublicKey) || !slices.ContainsFunc(chain[1:], func(root *x509.Certificate) bool { return chain[0].CheckSignatureFrom(root) == nil }) {
 		return fmt.Errorf("%w: it answers with a certificate that was not asked for", ErrUntrusted)
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {

@@ -178,7 +178,7 @@ func (s *Source) withdraw(o *offer) {
 }
 
 func list(dir string) (all []File, err error) {
-	return all, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
@@ -190,6 +190,7 @@ func list(dir string) (all []File, err error) {
 		all = append(all, File{filepath.ToSlash(name), info.Size()})
 		return err
 	})
+	return all, err
 }
 
 // find is the path and size of a file of a snapshot; ok is false for a name that is not in the

@@ -3,6 +3,7 @@ package mutation_test
 import (
 	"bytes"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -56,6 +57,62 @@ func TestBatchKeepsWritesInOrder(t *testing.T) {
 	b, want := example()
 	if d := cmp.Diff(want, writes(t, b)); d != "" {
 		t.Errorf("-want +got:\n%s", d)
+	}
+}
+
+// A store chooses how it applies a batch by what the batch counts: it must not miss a range.
+func TestBatchCountsDeletes(t *testing.T) {
+	b, other := new(mutation.Batch), new(mutation.Batch)
+	for range 2 {
+		other.Delete([]byte("a"))
+		other.SingleDelete([]byte("b"))
+	}
+	other.DeleteRange([]byte("c"), []byte("d"))
+	b.Append(other)
+	decoded, err := mutation.Decode(b.AppendTo(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, b := range map[string]*mutation.Batch{"appended": b, "decoded": decoded} {
+		if b.Deletes() != 4 || !b.Ranges() {
+			t.Errorf("%s: %d deletes, ranges: %v", name, b.Deletes(), b.Ranges())
+		}
+		if b.Reset(); b.Deletes() != 0 || b.Ranges() {
+			t.Errorf("%s and reset: %d deletes, ranges: %v", name, b.Deletes(), b.Ranges())
+		}
+	}
+	b.DeleteRange([]byte("a"), []byte("b"))
+	if !b.Ranges() || b.Deletes() != 0 {
+		t.Errorf("a range: %d deletes, ranges: %v", b.Deletes(), b.Ranges())
+	}
+}
+
+func TestOverwrite(t *testing.T) {
+	b := new(mutation.Batch)
+	b.Set([]byte("a"), []byte("old"))
+	size := b.Size()
+	b.Set([]byte("b"), []byte("2"))
+	b.Overwrite(size, []byte("new"))
+	if d := cmp.Diff([]write{{mutation.Set, "a", "new"}, {mutation.Set, "b", "2"}}, writes(t, b)); d != "" {
+		t.Errorf("-want +got:\n%s", d)
+	}
+}
+
+func TestText(t *testing.T) {
+	for _, text := range []string{"", "a", strings.Repeat("long ", 100)} {
+		p := append(mutation.AppendText([]byte("before"), text), "rest"...)[len("before"):]
+		if got, rest, ok := mutation.TakeText(p); !ok || got != text || string(rest) != "rest" {
+			t.Errorf("%q became %q and %q, %v", text, got, rest, ok)
+		}
+		whole := p[:len(p)-len("rest")]
+		for n := range whole {
+			if got, _, ok := mutation.TakeText(whole[:n]); ok {
+				t.Errorf("%d of %d bytes are taken for %q", n, len(whole), got)
+			}
+		}
+		if got, rest, ok := mutation.TakeText(whole); !ok || got != text || len(rest) > 0 {
+			t.Errorf("without a rest %q became %q and %q, %v", text, got, rest, ok)
+		}
 	}
 }
 
@@ -124,6 +181,13 @@ func TestEachEncodedGivesWritesAsTheyAreEncoded(t *testing.T) {
 	})
 	if d := cmp.Diff(want, got); err != nil || d != "" || !bytes.Equal(all, b.AppendTo(nil)) {
 		t.Errorf("%v; -want +got:\n%s", err, d)
+	}
+	broken := new(mutation.Batch)
+	broken.Set([]byte("key"), []byte("value"))
+	broken.Overwrite(2, []byte{100}) // the length of the key
+	err = broken.EachEncoded(func([]byte) error { return nil })
+	if !errors.Is(err, mutation.ErrCorrupt) {
+		t.Errorf("of a corrupt batch: %v", err)
 	}
 	stop, n := errors.New("stop"), 0
 	err = b.EachEncoded(func([]byte) error {

@@ -100,28 +100,29 @@ func reseal(p []byte) []byte {
 // Nonsense under a checksum that fits is refused as well.
 func TestNonsense(t *testing.T) {
 	const header = 22
+	const del, set, deleteRange = byte(mutation.Delete), byte(mutation.Set), byte(mutation.DeleteRange)
 	framed := func(count uint32, writes ...byte) []byte {
 		p := append(make([]byte, header), writes...)
 		binary.BigEndian.PutUint32(p[header-4:], count)
 		return reseal(p)
 	}
-	if c, err := mutation.DecodeFramedBatch(framed(1, 1, 1, 'k', 1, 'v')); err != nil || c.Batch.Len() != 1 {
+	if c, err := mutation.DecodeFramedBatch(framed(1, set, 1, 'k', 1, 'v')); err != nil || c.Batch.Len() != 1 {
 		t.Fatalf("sense is refused: %v", err)
 	}
 	for name, p := range map[string][]byte{
 		"zeros":                  make([]byte, header),
-		"count too large":        framed(2, 1, 1, 'k', 1, 'v'),
-		"count too small":        framed(0, 1, 1, 'k', 1, 'v'),
-		"write 0":                framed(1, 0, 1, 'k', 1, 'v'),
+		"count too large":        framed(2, set, 1, 'k', 1, 'v'),
+		"count too small":        framed(0, set, 1, 'k', 1, 'v'),
+		"write 2":                framed(1, 2, 1, 'k', 1, 'v'),
 		"write 5":                framed(1, 5, 1, 'k', 1, 'v'),
-		"no key":                 framed(1, 2),
-		"key too long":           framed(1, 2, 9, 'k'),
-		"no value":               framed(1, 1, 1, 'k'),
-		"value too long":         framed(1, 1, 1, 'k', 2, 'v'),
-		"no end":                 framed(1, 4, 1, 'k'),
-		"length without an end":  framed(1, 2, 0xff),
-		"length above 64 bits":   framed(1, 2, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 'k'),
-		"length of 2^64-1 bytes": framed(1, 2, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 'k'),
+		"no key":                 framed(1, del),
+		"key too long":           framed(1, del, 9, 'k'),
+		"no value":               framed(1, set, 1, 'k'),
+		"value too long":         framed(1, set, 1, 'k', 2, 'v'),
+		"no end":                 framed(1, deleteRange, 1, 'k'),
+		"length without an end":  framed(1, del, 0xff),
+		"length above 64 bits":   framed(1, del, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 'k'),
+		"length of 2^64-1 bytes": framed(1, del, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 'k'),
 	} {
 		if _, err := mutation.DecodeFramedBatch(p); !errors.Is(err, mutation.ErrCorrupt) {
 			t.Errorf("%s: %v", name, err)

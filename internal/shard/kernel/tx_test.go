@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"testing"
 
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/journal"
+	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/poison"
 	"godwit.dev/godwit/internal/store/memory"
 )
@@ -123,4 +125,103 @@ func TestNarrow(t *testing.T) {
 	if len(said) != 1 {
 		t.Errorf("told %d times", len(said))
 	}
+}
+
+// TestRunAll: a command locks each of its shards once, in the order of their ids; a refusal
+// depends on the latest change of the catalog, unless the command says on what, and an answer
+// that changes nothing and says nothing on nothing.
+func TestRunAll(t *testing.T) {
+	w := newPoisonWorld(t)
+	a, b := w.All[3], w.All[5]
+	err := b.change(context.Background(), func() error { b.Batch.Set(key(5, "q"), nil); return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := a.Stream.Last()
+	refusal := errors.New("no")
+	for _, c := range []struct {
+		err       error
+		dependsOn *journal.Commit
+		want      *journal.Commit
+	}{{nil, nil, nil}, {nil, other, other}, {refusal, nil, b.LastCatalogCommit}, {refusal, other, other}} {
+		got, err := RunAll(journal.Eager, func(tx *Tx) error {
+			if !slices.Equal(tx.Shards, []*Shard{a, b}) {
+				t.Errorf("it has locked %d shards", len(tx.Shards))
+			}
+			tx.DependOn(c.dependsOn)
+			return c.err
+		}, b, a, b)
+		if got != c.want || !errors.Is(err, c.err) {
+			t.Errorf("%v: depends on the right commit: %v, %v", c, got == c.want, err)
+		}
+	}
+}
+
+// TestAppendedBeforeReleased: a command that releases its locks has appended what it changed
+// before: another command, or a reader, would see it else before it is in the journal.
+func TestAppendedBeforeReleased(t *testing.T) {
+	for name, release := range map[string]func(w *poisonWorld, tx *Tx, look func()){
+		"yield":       func(_ *poisonWorld, tx *Tx, look func()) { tx.Yield(look) },
+		"widen":       func(w *poisonWorld, tx *Tx, look func()) { tx.Widen(w.All[3:5]); look() },
+		"widen after": func(w *poisonWorld, tx *Tx, look func()) { tx.WidenAfter(w.All[3:5], look) },
+		"narrow":      func(_ *poisonWorld, tx *Tx, look func()) { tx.Narrow(tx.Shards[1:]); look() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newPoisonWorld(t)
+			_, err := RunAll(journal.Eager, func(tx *Tx) error {
+				w.All[3].Batch.Set(key(3, "changed"), nil)
+				looked := false
+				release(w, tx, func() {
+					looked = true
+					if _, ok, err := w.All[3].Stream.Reader().Get(nil, key(3, "changed")); !ok || err != nil {
+						t.Errorf("not appended, %v", err)
+					}
+				})
+				for _, sh := range tx.Shards {
+					if sh.mu.TryLock() {
+						t.Errorf("shard %d is not locked again", sh.ID)
+					}
+				}
+				if !looked || len(tx.Shards) == 0 {
+					t.Errorf("looked %v, with %d shards then", looked, len(tx.Shards))
+				}
+				return nil
+			}, w.All[2], w.All[3])
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestReadRecords: records that commands have changed are found before a commit is applied.
+func TestReadRecords(t *testing.T) {
+	w := newPoisonWorld(t)
+	set := func(name string) []byte {
+		w.All[3].RunLazy(func() { w.All[3].Batch.Set(key(3, name), []byte(name)) })
+		return key(3, name)
+	}
+	if got, ok, err := w.ReadRecord(set("a")); string(got) != "a" || !ok || err != nil {
+		t.Errorf("a is %q, %v, %v", got, ok, err)
+	}
+	got, err := w.ReadRecords([][]byte{key(3, "a"), set("b"), key(3, "none"), set("c")})
+	if err != nil || len(got) != 4 || string(got[0]) != "a" || string(got[1]) != "b" || got[2] != nil || string(got[3]) != "c" {
+		t.Errorf("read %q, %v", got, err)
+	}
+}
+
+// TestAppendIfLarge: a command over many queues appends before its batch grows too large.
+func TestAppendIfLarge(t *testing.T) {
+	w := newPoisonWorld(t)
+	sh := w.All[3]
+	sh.View(func() {
+		sh.Batch.Set(key(3, "a"), make([]byte, mutation.StepBytes/2))
+		if sh.AppendIfLarge(); sh.Unchanged() {
+			t.Error("appended half a step")
+		}
+		sh.Batch.Set(key(3, "b"), make([]byte, mutation.StepBytes/2))
+		if sh.AppendIfLarge(); !sh.Unchanged() {
+			t.Error("a step is not appended")
+		}
+	})
 }

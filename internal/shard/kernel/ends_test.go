@@ -89,8 +89,10 @@ func TestFatal(t *testing.T) {
 		abandoned bool
 		ends      int
 	}{
-		{errors.New("broken"), false, 1}, {errors.New("broken"), true, 1},
-		{store.ErrClosed, false, 1}, {store.ErrClosed, true, 0},
+		{errors.New("broken"), false, 1},
+		{errors.New("broken"), true, 1},
+		{store.ErrClosed, false, 1},
+		{store.ErrClosed, true, 0},
 	} {
 		j := journal.Open(journal.Options{Store: memory.New(), Abandoned: func() bool { return c.abandoned }})
 		ends := 0
@@ -165,7 +167,11 @@ func TestNow(t *testing.T) {
 	c := clock.NewVirtual(start)
 	k := openKernel(t, memory.New(), c, func(*Kernel) {})
 	at := func() (now int64) {
-		k.All[3].View(func() {
+		count := k.All[3].CommandCount
+		_, _ = RunAll(journal.Lazy, func(*Tx) error {
+			if k.All[3].CommandCount == count {
+				t.Error("it is taken for the command before it")
+			}
 			now = k.All[3].Now()
 			if _, err := c.Advance(context.Background(), time.Second); err != nil {
 				t.Error(err)
@@ -173,7 +179,8 @@ func TestNow(t *testing.T) {
 			if again := k.All[3].Now(); again != now {
 				t.Errorf("the time of a command went on by %d ms", again-now)
 			}
-		})
+			return nil
+		}, k.All[3], k.All[2])
 		return now - start.UnixMilli()
 	}
 	if first, second := at(), at(); first != 0 || second != 1000 {

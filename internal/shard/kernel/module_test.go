@@ -2,10 +2,12 @@ package kernel
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"godwit.dev/godwit/internal/arn"
@@ -15,6 +17,7 @@ import (
 	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/memory"
+	"godwit.dev/godwit/internal/store/storetest"
 )
 
 // start is when virtual clocks begin.
@@ -137,9 +140,17 @@ func TestCommand(t *testing.T) {
 		t.Fatal(commit, err)
 	}
 	commit.Wait()
-	if got := strings.Join(c.said, " "); got != "finish appended clean committed told" {
+	const want = "finish appended clean committed"
+	if got := strings.Join(c.said, " "); got != want+" told" {
 		t.Errorf("called for: %s", got)
 	}
+	c.said = nil
+	sh.View(func() {
+		sh.MarkDirty(c)
+		if sh.Append(journal.Lazy); strings.Join(c.said, " ") != want || !sh.Unchanged() {
+			t.Errorf("appended on the way, called for: %v", c.said)
+		}
+	})
 	for _, name := range []string{"changed", "finished"} {
 		if _, ok, err := s.Get(nil, key(3, name)); !ok || err != nil {
 			t.Errorf("%s is not in the store: %v", name, err)
@@ -175,5 +186,177 @@ func TestCatalog(t *testing.T) {
 	})
 	if err != nil || !sh.Stream.Last().Durable() || sh.Generation.Load() != before+1 {
 		t.Errorf("read: generation %d, %v", sh.Generation.Load()-before, err)
+	}
+}
+
+// TestCatalogAnswersAreDurable: whoever reads the catalog, or is refused for it, gets no answer
+// before what it has read is durable.
+func TestCatalogAnswersAreDurable(t *testing.T) {
+	ctx := context.Background()
+	a := arn.Queue("us-east-1", "000000000000", "q")
+	prefix := func(shard uint16) []byte { return key(shard, "") }
+	refusal := errors.New("no")
+	for name, read := range map[string]func(k *Kernel, parts *Parts[*part]) error{
+		"a read":    func(_ *Kernel, p *Parts[*part]) error { return p.ReadCatalog(ctx, a, func(*part) error { return nil }) },
+		"no change": func(_ *Kernel, p *Parts[*part]) error { return p.WithCatalog(ctx, a, func(*part) error { return nil }) },
+		"a refusal": func(_ *Kernel, p *Parts[*part]) error {
+			if err := p.WithCatalog(ctx, a, func(*part) error { return refusal }); !errors.Is(err, refusal) {
+				return errors.New("not refused")
+			}
+			return nil
+		},
+		"a list": func(k *Kernel, _ *Parts[*part]) error {
+			return k.MergeNames(prefix, "", "", func(string, []byte) bool { return false })
+		},
+		"pages": func(_ *Kernel, p *Parts[*part]) error {
+			_, _, err := MergePages(ctx, &p.Shards, 10, strings.Compare, func(*part) ([]string, bool) { return nil, false })
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &storetest.Gated{Store: memory.New()}
+				k := openKernel(t, s, clock.System, func(*Kernel) {})
+				parts := &Parts[*part]{}
+				for id, sh := range k.All {
+					parts.Shards[id] = &part{Shard: sh}
+				}
+				s.Shut()
+				go func() {
+					_ = parts.WithCatalog(ctx, a, func(sh *part) error { sh.Batch.Set(key(sh.ID, "q"), nil); return nil })
+				}()
+				synctest.Wait()
+				answered := false
+				go func() {
+					if err := read(k, parts); err != nil {
+						t.Error(err)
+					}
+					answered = true
+				}()
+				if synctest.Wait(); answered {
+					t.Error("answered before the change is durable")
+				}
+				s.Open()
+				if synctest.Wait(); !answered {
+					t.Error("not answered")
+				}
+			})
+		})
+	}
+}
+
+// TestMergedNames: names of all shards come in one order, from where they are asked for.
+func TestMergedNames(t *testing.T) {
+	k := openKernel(t, memory.New(), clock.System, func(*Kernel) {})
+	for i, name := range []string{"b1", "a", "b3", "c", "b2", "b4", "b"} {
+		sh := k.All[i%3]
+		_ = sh.RunDurable(func(*Tx) error { sh.Batch.Set(key(sh.ID, name), []byte(name)); return nil })
+	}
+	k.Journal.Flush()
+	for _, c := range []struct {
+		begins, after, until, want string
+	}{
+		{"", "", "", "[a b b1 b2 b3 b4 c]"}, {"b", "", "", "[b b1 b2 b3 b4]"}, {"b", "a", "", "[b b1 b2 b3 b4]"},
+		{"", "b2", "", "[b3 b4 c]"}, {"b", "b2", "", "[b3 b4]"}, {"b", "c", "", "[]"}, {"", "a", "b1", "[b b1]"},
+	} {
+		got := []string{}
+		err := k.MergeNames(func(shard uint16) []byte { return key(shard, "") }, c.begins, c.after, func(name string, value []byte) bool {
+			if string(value) != name {
+				t.Errorf("%s is %q", name, value)
+			}
+			got = append(got, name)
+			return name != c.until
+		})
+		if err != nil || fmt.Sprint(got) != c.want {
+			t.Errorf("%+v: %v, %v", c, got, err)
+		}
+	}
+}
+
+// breaking is a store that fails to read a shard's names, or at the end of them.
+type breaking struct {
+	store.Store
+	iter, end error
+}
+
+func (b breaking) Get(_, _ []byte) ([]byte, bool, error) { return nil, false, b.iter }
+
+func (b breaking) Iter(lower, upper []byte) (store.Iterator, error) {
+	if b.iter != nil {
+		return nil, b.iter
+	}
+	it, err := b.Store.Iter(lower, upper)
+	return breakingIter{it, b.end}, err
+}
+
+type breakingIter struct {
+	store.Iterator
+	end error
+}
+
+func (b breakingIter) Close() error { return errors.Join(b.Iterator.Close(), b.end) }
+
+// TestReadsFail: what cannot be read is no answer, and neither is what was read before it.
+func TestReadsFail(t *testing.T) {
+	broken := errors.New("broken")
+	s := memory.New()
+	k := openKernel(t, s, clock.System, func(*Kernel) {})
+	names := func() error {
+		return k.MergeNames(func(shard uint16) []byte { return key(shard, "") }, "", "", func(string, []byte) bool { return true })
+	}
+	k.Store = breaking{s, nil, broken}
+	if err := names(); !errors.Is(err, broken) {
+		t.Errorf("no names: %v", err)
+	}
+	for _, sh := range k.All {
+		sh.RunLazy(func() { sh.Batch.Set(key(sh.ID, "a"), nil) })
+	}
+	k.Journal.Flush()
+	for _, k.Store = range []store.Reader{breaking{s, nil, broken}, breaking{s, broken, nil}} {
+		if err := names(); !errors.Is(err, broken) {
+			t.Errorf("names: %v", err)
+		}
+	}
+	if _, _, err := k.ReadRecord(key(3, "a")); !errors.Is(err, broken) {
+		t.Errorf("a record: %v", err)
+	}
+	if _, err := k.ReadRecords([][]byte{key(3, "a"), key(3, "b")}); !errors.Is(err, broken) {
+		t.Errorf("records: %v", err)
+	}
+	k.Store = s
+}
+
+// TestPages: a page says that others follow where they do, in any of the shards.
+func TestPages(t *testing.T) {
+	k := openKernel(t, memory.New(), clock.System, func(*Kernel) {})
+	for _, c := range []struct {
+		rest  uint16 // the shard that has more
+		limit int
+		want  string
+		more  bool
+	}{{Shards, 3, "[a b c]", false}, {Shards, 2, "[a b]", true}, {0, 3, "[a b c]", true}, {2, 4, "[a b c]", true}} {
+		got, more, err := MergePages(context.Background(), &k.All, c.limit, strings.Compare, func(sh *Shard) ([]string, bool) {
+			if sh.ID > 2 {
+				return nil, false
+			}
+			return []string{[]string{"b", "c", "a"}[sh.ID]}, sh.ID == c.rest
+		})
+		if err != nil || fmt.Sprint(got) != c.want || more != c.more {
+			t.Errorf("%+v: %v, more %v, %v", c, got, more, err)
+		}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, _, err := MergePages(ctx, &k.All, 1, strings.Compare, func(*Shard) ([]string, bool) { return nil, false }); !errors.Is(err, context.Canceled) {
+		t.Errorf("canceled: %v", err)
+	}
+	var parts Parts[*Shard]
+	parts.Shards = k.All
+	for name, f := range map[string]func(context.Context, arn.ARN, func(*Shard) error) error{"change": parts.WithCatalog, "read": parts.ReadCatalog} {
+		called := false
+		err := f(ctx, arn.Queue("us-east-1", "000000000000", "q"), func(*Shard) error { called = true; return nil })
+		if called || !errors.Is(err, context.Canceled) {
+			t.Errorf("a canceled %s: called %v, %v", name, called, err)
+		}
 	}
 }

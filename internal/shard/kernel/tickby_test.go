@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -53,4 +54,44 @@ func (m *ticking) NextDue() int64 { return m.due }
 func (m *ticking) Tick(now int64) {
 	m.called = append(m.called, now)
 	m.due = 0
+}
+
+// TestDueAtStart: what is due is called for in its turn, from the start on, until the shard is
+// closed.
+func TestDueAtStart(t *testing.T) {
+	now := clock.NewVirtual(time.Unix(0, 0))
+	parts := []*recurring{{ticking{due: 5000}, 10_000}, {ticking{due: 2000}, 3000}, {ticking{due: 7000}, 10_000}, {}}
+	k := openKernel(t, memory.New(), now, func(k *Kernel) {
+		for _, p := range parts {
+			k.All[0].Add(p)
+		}
+	})
+	if _, err := now.Advance(context.Background(), 10*time.Second); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{"[5000]", "[2000 5000 8000]", "[7000]", "[]"} {
+		if got := fmt.Sprint(parts[i].called); got != want {
+			t.Errorf("part %d is called at %s, want %s", i, got, want)
+		}
+	}
+	if err := k.Close(); err != nil {
+		t.Fatal(err)
+	}
+	k.All[0].Tick() // of a timer that had fired before
+	if r, err := now.Advance(context.Background(), time.Minute); err != nil || r.Ran != 0 || len(parts[1].called) != 3 {
+		t.Errorf("%d timers of a closed shard ran, %v", r.Ran, err)
+	}
+}
+
+// recurring is due again every so many milliseconds.
+type recurring struct {
+	ticking
+	every int64
+}
+
+func (r *recurring) Tick(now int64) {
+	if due := r.due; due != 0 && due <= now {
+		r.ticking.Tick(now)
+		r.due = due + r.every
+	}
 }

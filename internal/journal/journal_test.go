@@ -179,6 +179,50 @@ func TestLazyCommitsOfASlowDisk(t *testing.T) {
 	}
 }
 
+// While a sync hangs, callers that come wait though the disk has been fast.
+func TestLazyCommitsWhileASyncHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &storetest.Gated{Store: memory.New()}
+		j := Open(Options{Store: s})
+		defer j.Close()
+		a := open(t, j, 1)
+		s.Shut()
+		a.Append(Eager, 0, storetest.Sets("a", "1"))
+		<-after(2 * SlowSync)
+		answered := false
+		go func() { j.AwaitIfSlow(a.Append(Lazy, 0, storetest.Sets("a", "2"))); answered = true }()
+		if synctest.Wait(); answered {
+			t.Error("answered while a sync hangs")
+		}
+		s.Open()
+		if synctest.Wait(); !answered {
+			t.Error("not answered")
+		}
+	})
+}
+
+// Of several commits that were applied, the earliest says when the next sync begins.
+func TestEarliestLazyCommitIsDue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := Open(Options{Store: memory.New()})
+		defer j.Close()
+		a := open(t, j, 1)
+		var commits []*Commit
+		for range 3 {
+			commits = append(commits, a.Append(Lazy, 0, storetest.Sets("a", "1")))
+			j.Flush()
+			<-after(LazyDelay / 4)
+		}
+		<-after(LazyDelay / 4)
+		synctest.Wait()
+		for i, c := range commits {
+			if !c.Durable() {
+				t.Errorf("commit %d is not durable %v after the first", i, LazyDelay)
+			}
+		}
+	})
+}
+
 // Changes of several streams are one atomic unit, also where one of them has no room
 // left in the commit.
 func TestChangesAreOneUnit(t *testing.T) {
@@ -302,6 +346,39 @@ func TestFailure(t *testing.T) {
 		if open(t, j, 0).Append(Eager, 0, storetest.Sets("k", "v")); !errors.Is(failed, errClosed) {
 			t.Errorf("after Close: %v", failed)
 		}
+		j.Close()
+	})
+}
+
+// A commit that cannot be applied ends the process as well, whoever applies it, and nobody takes
+// it for applied or durable.
+func TestFailureToApply(t *testing.T) {
+	broken := errors.New("broken")
+	for name, apply := range map[string]func(j *Journal){"a reader": (*Journal).Flush, "a sync": (*Journal).Sync} {
+		var failed error
+		j := Open(Options{Store: &committing{Store: memory.New(), failing: broken}, Fatal: func(err error) { failed = err }})
+		c := open(t, j, 0).Append(Awaited, 0, storetest.Sets("k", "v"))
+		if apply(j); !errors.Is(failed, broken) || c.Applied() || c.Durable() {
+			t.Errorf("%s failed with %v; applied %v, durable %v", name, failed, c.Applied(), c.Durable())
+		}
+		j.Close()
+	}
+}
+
+// What is appended during a Close waits for its end, and is judged by what the state is then.
+func TestAppendWaitsForTheEndOfClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var stream *Stream
+		abandoned := false
+		j := Open(Options{
+			Store: memory.New(), Abandoned: func() bool { return abandoned }, Fatal: func(err error) { t.Error(err) },
+			Closed: func() {
+				go stream.Append(Eager, 0, storetest.Sets("k", "v"))
+				synctest.Wait()
+				abandoned = true
+			},
+		})
+		stream = open(t, j, 0)
 		j.Close()
 	})
 }
@@ -430,9 +507,13 @@ type committing struct {
 	*memory.Store
 	applied, synced int
 	nothing         bool // Commit returns no sync to wait for
+	failing         error
 }
 
 func (c *committing) Apply(sync store.SyncMode, batches ...*mutation.Batch) error {
+	if c.failing != nil {
+		return c.failing
+	}
 	c.applied++
 	return c.Store.Apply(sync, batches...)
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/memory"
 	"godwit.dev/godwit/internal/store/storetest"
 )
@@ -117,6 +119,27 @@ func TestLeader(t *testing.T) {
 			}
 			l.durable(t, 2, led, c)
 		},
+		"what is waited for behind what is lazy": func(t *testing.T, l *leading) {
+			led := l.leadSlowly()
+			lazy := l.append(Lazy, "1")
+			l.Flush()
+			c := l.append(Awaited, "2")
+			go c.Wait()
+			l.durable(t, 2, led, lazy, c)
+		},
+		"what becomes durable while somebody asks what follows": func(t *testing.T, l *leading) {
+			c := l.append(Lazy, "1")
+			c.want.Store(1)
+			l.mu.Lock()
+			called, over := 0, make(chan struct{})
+			go func() { c.Then(func() { called++ }); close(over) }()
+			<-c.enough // it has not seen it durable
+			c.durable.Store(true)
+			l.mu.Unlock()
+			if <-over; called != 1 {
+				t.Errorf("called %d times", called)
+			}
+		},
 		"what is due during the sync": func(t *testing.T, l *leading) {
 			led := l.leadSlowly()
 			lazy := l.append(Lazy, "1")
@@ -220,4 +243,64 @@ func TestSyncersTakeTurns(t *testing.T) {
 			all.Wait()
 		})
 	}
+}
+
+// applying is a store that holds up a reader's commits while they are applied.
+type applying struct {
+	*storetest.Gated
+	gate chan struct{} // nil: open
+}
+
+func (a *applying) Apply(sync store.SyncMode, batches ...*mutation.Batch) error {
+	if a.gate != nil {
+		<-a.gate
+	}
+	return a.Gated.Apply(sync, batches...)
+}
+
+// Who waits for a commit that a reader applies while a leader syncs another is answered: the
+// leader sees it at its end.
+func TestLeaderSeesWhatIsBeingApplied(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &applying{Gated: &storetest.Gated{Store: memory.New()}}
+		j := Open(Options{Store: s})
+		defer j.Close()
+		a := open(t, j, 1)
+		s.Shut()
+		led := a.Append(Awaited, 0, storetest.Sets("k", "1"))
+		over := make(chan struct{})
+		go func() { led.Wait(); close(over) }()
+		synctest.Wait()
+		c := a.Append(Awaited, 0, storetest.Sets("k", "2"))
+		go c.Wait()
+		s.gate = make(chan struct{})
+		go j.Flush()
+		synctest.Wait()
+		s.Open()
+		<-over
+		close(s.gate)
+		if synctest.Wait(); !c.Durable() {
+			t.Error("the leader has left it")
+		}
+	})
+}
+
+// A lazy commit that a reader applies when the timer of another runs has a timer of its own.
+func TestTimerOfWhatIsBeingApplied(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &applying{Gated: &storetest.Gated{Store: memory.New()}, gate: make(chan struct{})}
+		j := Open(Options{Store: s})
+		defer j.Close()
+		c := open(t, j, 1).Append(Lazy, 0, storetest.Sets("k", "1"))
+		go j.Flush()
+		synctest.Wait()
+		if j.syncDue(); !j.lazyTimer {
+			t.Error("it has no timer")
+		}
+		close(s.gate)
+		<-after(LazyDelay)
+		if synctest.Wait(); !c.Durable() {
+			t.Error("not durable")
+		}
+	})
 }

@@ -256,8 +256,13 @@ func TestMergedNames(t *testing.T) {
 	for _, c := range []struct {
 		begins, after, until, want string
 	}{
-		{"", "", "", "[a b b1 b2 b3 b4 c]"}, {"b", "", "", "[b b1 b2 b3 b4]"}, {"b", "a", "", "[b b1 b2 b3 b4]"},
-		{"", "b2", "", "[b3 b4 c]"}, {"b", "b2", "", "[b3 b4]"}, {"b", "c", "", "[]"}, {"", "a", "b1", "[b b1]"},
+		{"", "", "", "[a b b1 b2 b3 b4 c]"},
+		{"b", "", "", "[b b1 b2 b3 b4]"},
+		{"b", "a", "", "[b b1 b2 b3 b4]"},
+		{"", "b2", "", "[b3 b4 c]"},
+		{"b", "b2", "", "[b3 b4]"},
+		{"b", "c", "", "[]"},
+		{"", "a", "b1", "[b b1]"},
 	} {
 		got := []string{}
 		err := k.MergeNames(func(shard uint16) []byte { return key(shard, "") }, c.begins, c.after, func(name string, value []byte) bool {

@@ -188,8 +188,9 @@ func (e *Transfers) moveInTwoSteps(out Outgoing, to *Shard, in Incoming) (*journ
 	if _, err := from.Run(journal.Lazy, func(*kernel.Tx) error { return out.check() }); err != nil {
 		return nil, err
 	}
-	c, err := to.Run(journal.Eager, func(*kernel.Tx) error {
-		if _, known := to.marks[id]; known {
+	c, err := to.Run(journal.Eager, func(tx *kernel.Tx) error {
+		if _, known := to.marks[id]; known { // by another move of the message, which may not be durable yet
+			tx.DependOn(to.Stream.Last())
 			return nil
 		}
 		if err := to.take(in, qs.ARN); err != nil {
@@ -207,7 +208,8 @@ func (e *Transfers) moveInTwoSteps(out Outgoing, to *Shard, in Incoming) (*journ
 		return nil, err
 	}
 
-	c, _ = from.Run(journal.Eager, func(*kernel.Tx) error {
+	c, _ = from.Run(journal.Eager, func(tx *kernel.Tx) error {
+		tx.DependOn(from.Stream.Last()) // another move, or a deletion, may have removed it
 		switch now, ok := qs.Machine.Leased(l.Sequence); {
 		case qs.Ended():
 		case ok && now == l:
@@ -222,8 +224,10 @@ func (e *Transfers) moveInTwoSteps(out Outgoing, to *Shard, in Incoming) (*journ
 	c.Wait()
 
 	to.RunLazy(func() {
-		delete(to.marks, id)
-		to.Batch.SingleDelete(id.Key(to.ID))
+		if _, known := to.marks[id]; known {
+			delete(to.marks, id)
+			to.Batch.SingleDelete(id.Key(to.ID))
+		}
 	})
 	return c, nil
 }

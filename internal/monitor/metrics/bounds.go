@@ -3,11 +3,11 @@ package metrics
 import (
 	"math"
 	"strings"
-	"unicode/utf8"
 )
 
 // The bounds of what clients put. Source: CloudWatch's API model and reference.
 const (
+	MaxName           = 255  // characters, of a metric or a namespace
 	MaxDimensionName  = 255  // characters
 	MaxDimensionValue = 1024 // characters
 )
@@ -32,6 +32,16 @@ func ValidValue(value float64) bool {
 	return value == 0 || size >= Smallest && size <= Largest
 }
 
+// ValidName reports whether clients may put a metric of a name: 1 to MaxName characters of ASCII, none of
+// them a control character.
+func ValidName(name string) bool { return name != "" && len(name) <= MaxName && printable(name) }
+
+// ValidNamespace reports whether clients may put metrics into a namespace: its name is like a metric's,
+// and does not begin with a colon, or as AWS's own do.
+func ValidNamespace(name string) bool {
+	return ValidName(name) && !strings.HasPrefix(name, ":") && !strings.HasPrefix(name, "AWS/")
+}
+
 // Valid reports whether clients may put a dimension: its name and value are ASCII without control
 // characters, not blank, and not too long, and the name does not begin with a colon.
 func (d Dimension) Valid() bool {
@@ -39,6 +49,10 @@ func (d Dimension) Valid() bool {
 }
 
 func validText(text string, most int) bool {
-	return len(text) <= most && strings.TrimSpace(text) != "" &&
-		!strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r >= 0x7f || r == utf8.RuneError })
+	return len(text) <= most && strings.TrimSpace(text) != "" && printable(text)
+}
+
+// printable reports that a text is ASCII without control characters.
+func printable(text string) bool {
+	return !strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r >= 0x7f })
 }

@@ -62,50 +62,59 @@ func (k *knownMinutes) first(f filterID, minute int64) bool {
 // Source: the API reference, "PutMetricFilter", by which CloudWatch Logs may disable a filter then.
 const maxPairs = 1000
 
-// maxKnownPairs bounds how many pairs, of all filters, recentPairs knows, some 40 bytes each.
-const maxKnownPairs = 1_000_000
+// maxFound bounds how many things, of all filters, recentlyFound knows, some 40 bytes each.
+const maxFound = 1_000_000
 
-// recentPairs has the names and values of dimensions that filters found in an hour, so that what is
-// written into logs does not make metrics without end. It is in memory alone.
-type recentPairs struct {
+// recentlyFound has what was found in events in an hour, so that what is written into logs does not make
+// metrics without end: the names and values of dimensions by filter, and embedded metrics by group. It is
+// in memory alone.
+type recentlyFound struct {
 	mu    sync.Mutex
 	hour  int64 // since 1970
 	known int   // of all filters
-	of    map[filterID]*pairs
+	of    map[filterID]*found
 }
 
-// pairs are those of a filter.
-type pairs struct {
+// found is what a filter found.
+type found struct {
 	seen   map[uint64]struct{} // hashes
 	warned bool
 }
 
-var pairSeed = maphash.MakeSeed()
+var foundSeed = maphash.MakeSeed()
 
-// admit reports whether a filter may make a value with dimensions in an hour. first says that it is the
-// first that it may not.
-func (r *recentPairs) admit(f filterID, hour int64, dimensions []metrics.Dimension) (ok, first bool) {
-	if len(dimensions) == 0 {
+// pairs are the hashes of dimensions.
+func pairs(dimensions []metrics.Dimension) []uint64 {
+	hashes := make([]uint64, len(dimensions))
+	for i, d := range dimensions {
+		hashes[i] = maphash.Comparable(foundSeed, d)
+	}
+	return hashes
+}
+
+// admit reports whether a filter that finds up to most things in an hour may make a value of some of them,
+// of which these are the hashes. first says that it is the first that it may not.
+func (r *recentlyFound) admit(f filterID, hour int64, most int, hashes ...uint64) (ok, first bool) {
+	if len(hashes) == 0 {
 		return true, false
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.of == nil || r.hour != hour || r.known >= maxKnownPairs {
-		r.of, r.hour, r.known = map[filterID]*pairs{}, hour, 0
+	if r.of == nil || r.hour != hour || r.known >= maxFound {
+		r.of, r.hour, r.known = map[filterID]*found{}, hour, 0
 	}
 	p := r.of[f]
 	if p == nil {
-		p = &pairs{seen: map[uint64]struct{}{}}
+		p = &found{seen: map[uint64]struct{}{}}
 		r.of[f] = p
 	}
 	var fresh []uint64
-	for _, d := range dimensions {
-		h := maphash.Comparable(pairSeed, d)
+	for _, h := range hashes {
 		if _, ok := p.seen[h]; !ok {
 			fresh = append(fresh, h)
 		}
 	}
-	if len(p.seen)+len(fresh) > maxPairs {
+	if len(p.seen)+len(fresh) > most {
 		first, p.warned = !p.warned, true
 		return false, first
 	}

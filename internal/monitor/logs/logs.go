@@ -25,7 +25,8 @@ type Options struct {
 	// MaxBytes bounds the approximate size of events on disk, before compression: beyond it the
 	// oldest are removed. 0: no bound.
 	MaxBytes int64
-	// Record takes the values that metric filters make of events; nil: nobody does.
+	// Record takes the values that metric filters make of events, and those embedded in events; nil:
+	// nobody does.
 	Record func(data ...metrics.Datapoint) error
 }
 
@@ -41,7 +42,7 @@ type Logs struct {
 	sink    sink
 
 	defaults knownMinutes
-	pairs    recentPairs
+	found    recentlyFound
 
 	// Under the shard's lock.
 	sequence, ceiling  uint64 // the last number used, and the end of the reserved ones

@@ -170,12 +170,27 @@ const noDetails = len("{}")
 // and each minute makes one for each filter.
 const maxRecorded = 1000
 
-// measure makes the values of a group's metric filters of events that were put into it. Like other
-// metrics that are made of what happens, they follow it: a crash in between loses them.
-func (l *Logs) measure(group arn.ARN, g groupRecord, events []Event) {
-	if l.options.Record == nil || len(events) == 0 || len(g.details) <= noDetails {
+// measure makes the values of a group's metric filters of events that were put into it, and those that
+// are embedded in them. own says that the events are the server's. Like other metrics that are made of
+// what happens, they follow it: a crash in between loses them.
+func (l *Logs) measure(group arn.ARN, g groupRecord, events []Event, own bool) {
+	if l.options.Record == nil {
 		return
 	}
+	data := l.embedded(group, g.id, events, own)
+	if len(events) > 0 && len(g.details) > noDetails {
+		data = append(data, l.filter(group, g, events)...)
+	}
+	for some := range slices.Chunk(data, maxRecorded) {
+		if err := l.options.Record(some...); err != nil {
+			l.kernel.Logger.Error("metrics of log events are lost", "group", group.String(), "error", err)
+			return
+		}
+	}
+}
+
+// filter makes the values of a group's metric filters.
+func (l *Logs) filter(group arn.ARN, g groupRecord, events []Event) (data []metrics.Datapoint) {
 	var all []*values
 	for _, f := range g.read().Filters {
 		c, err := f.compile()
@@ -192,19 +207,10 @@ func (l *Logs) measure(group arn.ARN, g groupRecord, events []Event) {
 			l.match(v, e, minute, hour)
 		}
 	}
-	var data []metrics.Datapoint
 	for _, v := range all {
 		data = append(data, l.datapoints(v)...)
 	}
-	if len(data) == 0 {
-		return
-	}
-	for some := range slices.Chunk(data, maxRecorded) {
-		if err := l.options.Record(some...); err != nil {
-			l.kernel.Logger.Error("values of metric filters are lost", "group", group.String(), "error", err)
-			return
-		}
-	}
+	return data
 }
 
 // values are those that a filter makes of events.
@@ -240,7 +246,7 @@ func (l *Logs) match(v *values, e *pattern.Event, minute, hour int64) {
 	if !ok {
 		return
 	}
-	ok, first := l.pairs.admit(v.id, hour, of)
+	ok, first := l.found.admit(v.id, hour, maxPairs, pairs(of)...)
 	if first {
 		l.kernel.Logger.Warn("a metric filter finds too many dimensions", "group", v.group.String(), "filter", v.Name)
 	}

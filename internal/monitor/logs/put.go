@@ -43,7 +43,7 @@ func (l *Logs) Put(group arn.ARN, stream string, events []Event) (r Rejected, er
 		return err
 	})
 	if err == nil {
-		l.measure(group, g, events)
+		l.measure(group, g, events, false)
 	}
 	return r, err
 }

@@ -172,7 +172,7 @@ func (s *sink) write(lines []line, log *slog.Logger, run func(command func() err
 				s.dropped.Add(int64(n))
 				log.Warn("log events of this server were dropped", "group", p.group.String(), "events", n, "error", err)
 			} else if !s.closing() { // when metrics are not written any more
-				s.logs.measure(p.group, g, events[:n])
+				s.logs.measure(p.group, g, events[:n], true)
 			}
 			events = events[n:]
 		}

@@ -176,7 +176,7 @@ func saveWithin(ctx context.Context, k *kernel.Kernel, save func() error) error 
 	}
 }
 
-// newModules makes them, in the order in which they are loaded. record takes the values of metric filters.
+// newModules makes them, in the order in which they are loaded. record takes the values that log events make.
 func newModules(deps Deps, k *kernel.Kernel, sealing *seal.Keys, record func(data ...metrics.Datapoint) error) modules {
 	m := modules{
 		kms:             keys.New(k, sealing),

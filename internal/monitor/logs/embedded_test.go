@@ -46,8 +46,11 @@ func TestTimesOfEmbeddedMetrics(t *testing.T) {
 		off  time.Duration
 		want bool
 	}{
-		{-14 * 24 * time.Hour, true}, {-14*24*time.Hour - time.Millisecond, false},
-		{2 * time.Hour, true}, {2*time.Hour + time.Millisecond, false}, {-100 * 365 * 24 * time.Hour, false},
+		{-14 * 24 * time.Hour, true},
+		{-14*24*time.Hour - time.Millisecond, false},
+		{2 * time.Hour, true},
+		{2*time.Hour + time.Millisecond, false},
+		{-100 * 365 * 24 * time.Hour, false},
 	} {
 		e := embeddingEvent(at(c.off), "a", 1)
 		e.Time = at(0)

@@ -32,8 +32,9 @@ const (
 	maxEncoded = 256 << 10 // bytes of all its sets of dimensions
 )
 
-// marker is in all documents.
-const marker = `"CloudWatchMetrics"`
+// marker is in all documents. It has no quotation mark before it, as many JSON texts have, at each of which the
+// search would stop.
+const marker = `CloudWatchMetrics"`
 
 // Document has the metrics of a message.
 type Document struct {

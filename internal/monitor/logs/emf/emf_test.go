@@ -175,3 +175,19 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+// Most events have no metrics, and PutLogEvents must not become slower by them.
+func BenchmarkReadOthers(b *testing.B) {
+	for name, message := range map[string]string{
+		"text": strings.Repeat("GET /index.html 200 ", 50), "JSON": `{"level":"info","message":"` + strings.Repeat(`a\"b `, 200) + `"}`,
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(len(message)))
+			for b.Loop() {
+				if _, ok := Read(message); ok {
+					b.Fatal("it has metrics")
+				}
+			}
+		})
+	}
+}

@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"godwit.dev/godwit/internal/store"
+	"godwit.dev/godwit/internal/store/pebble/pace"
 )
 
 // flushes are what makes writes durable where there is no log (Options.NoLog).
@@ -19,6 +20,8 @@ type flushes struct {
 	only bool // there is no log
 	ctx  context.Context
 	stop context.CancelFunc // ends the waits for flushes
+
+	throttle *pace.Throttle
 
 	applied atomic.Uint64 // units in the memtable, or beyond it
 	durable atomic.Uint64 // how many of them are known to be in tables

@@ -20,13 +20,14 @@ type logger struct {
 	log   *slog.Logger
 	fatal func(error)
 
-	damaged   func(error) // called for damage found by background work
-	merges    func(job int)
-	merged    func(job int, err error)
-	flushed   func(error)
-	l0Changed func() // called when the number of L0's tables may have changed
-	corrupt   func(file string, err error)
-	rewrite   func(file string, begins bool) // called for blob files that are rewritten
+	damaged    func(error) // called for damage found by background work
+	merges     func(job int)
+	merged     func(job int, err error)
+	flushBegan func()
+	flushed    func(error)
+	l0Changed  func() // called when the number of L0's tables may have changed
+	corrupt    func(file string, err error)
+	rewrite    func(file string, begins bool) // called for blob files that are rewritten
 }
 
 func (l logger) Infof(format string, args ...any)  { l.printf(slog.LevelDebug, format, args) }
@@ -91,6 +92,7 @@ func (l logger) events() *pebble.EventListener {
 			l.log.Warn("a disk operation is slow", "operation", i.OpType.String(), "path", i.Path, "duration", i.Duration)
 		},
 		DataCorruption: func(i pebble.DataCorruptionInfo) { l.corrupt(path.Base(i.Path), i.Details) },
+		FlushBegin:     func(pebble.FlushInfo) { l.flushBegan() },
 		FlushEnd: func(i pebble.FlushInfo) {
 			l.Infof("%s", i)
 			l.flushed(i.Err)

@@ -23,6 +23,7 @@ import (
 	"godwit.dev/godwit/internal/store/pebble/files"
 	"godwit.dev/godwit/internal/store/pebble/headroom"
 	"godwit.dev/godwit/internal/store/pebble/mark"
+	"godwit.dev/godwit/internal/store/pebble/pace"
 	"godwit.dev/godwit/internal/store/pebble/pause"
 	"godwit.dev/godwit/internal/store/pebble/verify"
 )
@@ -150,10 +151,11 @@ func Open(dir string, o Options) (*Store, error) {
 	s.blocks = badblocks.New(s.durable)
 	s.flushes.begin(&o)
 	s.headroom = headroom.Keep(s.blocks, headroom.Options{Dir: dir, MemTableBytes: o.MemTableBytes, OnDiskFull: o.OnDiskFull, OnFlushFull: s.flushes.refuse, Logger: o.Logger, Fatal: s.fail})
-	l := logger{log: o.Logger, fatal: s.fail, damaged: s.damagedIn, merges: s.compactions.Begin, merged: s.compactionEnded, flushed: s.flushes.flushed, l0Changed: s.countSublevels, corrupt: s.damagedFile, rewrite: s.blocks.Rewriting}
+	s.flushes.throttle = pace.NewThrottle(s.headroom)
+	l := logger{log: o.Logger, fatal: s.fail, damaged: s.damagedIn, merges: s.compactions.Begin, merged: s.compactionEnded, flushBegan: s.flushes.throttle.FlushBegan, flushed: s.flushes.flushed, l0Changed: s.countSublevels, corrupt: s.damagedFile, rewrite: s.blocks.Rewriting}
 	cache := pebble.NewCache(o.CacheBytes)
 	defer cache.Unref()
-	opts := tuned(o, s.headroom, l, s.separation)
+	opts := tuned(o, s.flushes.throttle, l, s.separation)
 	opts.Cache = cache
 	opts.Experimental.CompactionScheduler = s.compactions
 

@@ -449,6 +449,7 @@ func (s *Store) Checkpoint(dir string) error {
 // Close implements store.Store. It waits for calls in progress; a second Close does nothing.
 func (s *Store) Close() error {
 	s.gate.close()
+	s.flushes.throttle.Close()
 	left := s.flushLast() // while there is headroom
 	s.flushes.stop()
 	s.dropped.end()

@@ -40,12 +40,6 @@ const (
 	maxCompactionPause = 16 * time.Second
 )
 
-// Pebble's names of its write categories, which it does not export.
-const (
-	writesFlush      = "pebble-memtable-flush"
-	writesCompaction = "pebble-compaction"
-)
-
 // FS is a file system that refuses tables the space that is reserved for the write-ahead log,
 // with the error of a full disk: Pebble removes the table and retries.
 type FS struct {
@@ -133,12 +127,12 @@ func (r *FS) Close() {
 func (r *FS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
 	var k *kept
 	switch category {
-	case writesFlush:
+	case pace.WritesFlush:
 		if r.flushes.free.Load() {
 			return r.FS.Create(name, category)
 		}
 		k = &r.flushes
-	case writesCompaction:
+	case pace.WritesCompaction:
 		k = &r.compactions
 	default:
 		return r.FS.Create(name, category)

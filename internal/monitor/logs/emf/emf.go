@@ -29,7 +29,7 @@ const (
 // exceeds them is left out.
 const (
 	MaxMetrics = 1000      // as many as a call of PutMetricData
-	maxEncoded = 256 << 10 // bytes of all its sets of dimensions
+	maxEncoded = 256 << 10 // bytes of the dimensions of all its metrics
 )
 
 // marker is in all documents. It has no quotation mark before it, as many JSON texts have, at each of which the
@@ -131,7 +131,7 @@ const (
 type reader struct {
 	root    object
 	members map[string]member // those that were named
-	encoded int               // bytes of sets of dimensions
+	encoded int               // bytes of dimensions
 	metrics []Metric
 }
 
@@ -194,10 +194,6 @@ func (r *reader) directive(d object) (ok bool) {
 		!read(d["Metrics"], &names) || len(names) > maxNames {
 		return false
 	}
-	sets, ok := r.sets(d)
-	if !ok {
-		return false
-	}
 	var found []Metric
 	for _, one := range names {
 		m := Metric{Namespace: namespace, Unit: "None"}
@@ -211,6 +207,10 @@ func (r *reader) directive(d object) (ok bool) {
 		if m.Values = target.numbers; len(m.Values) > 0 {
 			found = append(found, m)
 		}
+	}
+	sets, ok := r.sets(d, len(found))
+	if !ok {
+		return false
 	}
 	for _, set := range sets {
 		for _, m := range found {
@@ -242,9 +242,9 @@ func (m *Metric) define(d object) (ok bool) {
 	return true
 }
 
-// sets are the sets of dimensions of a directive, encoded. One that has none has a set without dimensions:
-// the specification wants a set at least, but AWS's own exporters leave them out.
-func (r *reader) sets(d object) (all []string, ok bool) {
+// sets are the sets of dimensions of a directive with that many metrics, encoded. One that has none has a set
+// without dimensions: the specification wants a set at least, but AWS's own exporters leave them out.
+func (r *reader) sets(d object, count int) (all []string, ok bool) {
 	var keys [][]*string
 	if raw, given := d["Dimensions"]; given && !read(raw, &keys) {
 		return nil, false
@@ -268,7 +268,8 @@ func (r *reader) sets(d object) (all []string, ok bool) {
 				size += len(one.Name) + len(one.Value)
 			}
 		}
-		if len(by) == len(set) && len(r.metrics)+len(all) < MaxMetrics && r.encoded+size <= maxEncoded {
+		size *= count // each metric has them
+		if count > 0 && len(by) == len(set) && len(r.metrics)+len(all)*count < MaxMetrics && r.encoded+size <= maxEncoded {
 			r.encoded += size
 			all = append(all, metrics.Dimensions(by...))
 		}

@@ -142,6 +142,20 @@ func TestReadBounds(t *testing.T) {
 	if !ok || len(d.Metrics) < 100 || size > maxEncoded+6*len(d.Metrics) {
 		t.Errorf("%v, %d metrics with %d bytes of dimensions", ok, len(d.Metrics), size)
 	}
+	var names strings.Builder
+	for i := range maxNames {
+		fmt.Fprintf(&names, `{"Name":"m%d"},`, i)
+		fmt.Fprintf(&members, `"m%d":1,`, i)
+	}
+	many := document(`{"Namespace":"App","Dimensions":[["a","b"],["a"],[]],"Metrics":[`+strings.TrimSuffix(names.String(), ",")+`]}`, members.String()+`"n":1,"a":"`+value+`","b":"`+value+`"`)
+	size = 0
+	d, ok = Read(many)
+	for _, m := range d.Metrics {
+		size += len(m.Dimensions)
+	}
+	if !ok || len(d.Metrics) != 2*maxNames || size > maxEncoded {
+		t.Errorf("%v, %d metrics with %d bytes of dimensions", ok, len(d.Metrics), size)
+	}
 	message = strings.ReplaceAll(message, value, "x")
 	if d, ok := Read(message); !ok || len(d.Metrics) != MaxMetrics {
 		t.Errorf("%v, %d metrics", ok, len(d.Metrics))

@@ -45,7 +45,12 @@ func ValidNamespace(name string) bool {
 // Valid reports whether clients may put a dimension: its name and value are ASCII without control
 // characters, not blank, and not too long, and the name does not begin with a colon.
 func (d Dimension) Valid() bool {
-	return validText(d.Name, MaxDimensionName) && !strings.HasPrefix(d.Name, ":") && validText(d.Value, MaxDimensionValue)
+	return ValidDimensionName(d.Name) && validText(d.Value, MaxDimensionValue)
+}
+
+// ValidDimensionName reports whether a dimension that clients put may have a name.
+func ValidDimensionName(name string) bool {
+	return validText(name, MaxDimensionName) && !strings.HasPrefix(name, ":")
 }
 
 func validText(text string, most int) bool {

@@ -114,6 +114,7 @@ func milliseconds(raw json.RawMessage) (at int64, ok bool) {
 // member is a decoded member of the root: a text, or numbers that are values of a metric.
 type member struct {
 	text    string
+	valid   bool // a dimension may have the text as its value
 	numbers []float64
 	kind    kind
 }
@@ -152,7 +153,7 @@ func decode(raw json.RawMessage) (m member) {
 	switch raw[0] {
 	case '"':
 		if json.Unmarshal(raw, &m.text) == nil {
-			m.kind = text
+			m.kind, m.valid = text, metrics.Dimension{Name: "x", Value: m.text}.Valid()
 		}
 	case '[':
 		var each []json.RawMessage
@@ -262,8 +263,9 @@ func (r *reader) sets(d object, count int) (all []string, ok bool) {
 			if key == nil || *key == "" || utf8.RuneCountInString(*key) > maxKey {
 				return nil, false
 			}
-			one := metrics.Dimension{Name: *key, Value: r.member(*key).text}
-			if one.Valid() && !slices.ContainsFunc(by, func(o metrics.Dimension) bool { return o.Name == *key }) {
+			target := r.member(*key)
+			one := metrics.Dimension{Name: *key, Value: target.text}
+			if target.valid && metrics.ValidDimensionName(*key) && !slices.ContainsFunc(by, func(o metrics.Dimension) bool { return o.Name == *key }) {
 				by = append(by, one)
 				size += len(one.Name) + len(one.Value)
 			}

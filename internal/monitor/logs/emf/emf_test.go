@@ -205,3 +205,14 @@ func BenchmarkReadOthers(b *testing.B) {
 		})
 	}
 }
+
+// A document whose sets name a long member again and again costs about as much as another of its length.
+func BenchmarkReadRepeated(b *testing.B) {
+	message := document(`{"Namespace":"App","Dimensions":[`+strings.Repeat(`["a"],`, 150_000)+`[]],"Metrics":[{"Name":"n"}]}`, `"n":1,"a":"`+strings.Repeat("x", 1024)+`"`)
+	b.SetBytes(int64(len(message)))
+	for b.Loop() {
+		if d, ok := Read(message); !ok || len(d.Metrics) == 0 {
+			b.Fatal(ok, len(d.Metrics))
+		}
+	}
+}

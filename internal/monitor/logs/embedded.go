@@ -16,6 +16,9 @@ const (
 	// maxEmbeddedValues bounds the values embedded in the events of a call: as many as all metric
 	// filters that a group may have would make of as many events as a call may have.
 	maxEmbeddedValues = MaxFilters * batchEvents
+	// maxHeld is how many datapoints are held before they are recorded, some 500 bytes each: the events of
+	// a call may be of so many seconds that it would hold hundreds of thousands.
+	maxHeld = 10 * maxRecorded
 )
 
 // The bounds of the time of embedded values relative to now. Source: the API reference, "PutMetricData".
@@ -32,9 +35,9 @@ type series struct {
 	fine   bool
 }
 
-// embedded are the values embedded in events. own says that they are the server's: functions' runtimes
-// put fields before what functions write.
-func (l *Logs) embedded(group arn.ARN, id uint64, events []Event, own bool) (data []metrics.Datapoint) {
+// embedded records the values embedded in events. own says that they are the server's: functions' runtimes
+// put fields before what functions write. ok is false when record fails.
+func (l *Logs) embedded(group arn.ARN, id uint64, events []Event, own bool, record func([]metrics.Datapoint) bool) (ok bool) {
 	read := emf.Read
 	if own {
 		read = emf.ReadLogged
@@ -55,11 +58,14 @@ func (l *Logs) embedded(group arn.ARN, id uint64, events []Event, own bool) (dat
 		}
 		for j := range d.Metrics {
 			if !e.add(&d.Metrics[j], d.Time/1000) {
-				return e.datapoints()
+				return record(e.take())
+			}
+			if len(e.order) >= maxHeld && !record(e.take()) {
+				return false
 			}
 		}
 	}
-	return e.datapoints()
+	return record(e.take())
 }
 
 // embedding collects the values embedded in the events of a call.
@@ -68,7 +74,7 @@ type embedding struct {
 	group  arn.ARN
 	id     filterID // no filter has an empty name
 	hour   int64    // since the epoch
-	of     map[series][][]float64
+	of     map[series]*metrics.Set
 	order  []series
 	values int
 }
@@ -95,13 +101,17 @@ func (e *embedding) add(m *emf.Metric, second int64) (more bool) {
 	if !ok {
 		return true
 	}
-	if e.of == nil { // most calls have none
-		e.of = map[series][][]float64{}
+	set := e.of[at]
+	if set == nil {
+		if e.of == nil { // most calls have none
+			e.of = map[series]*metrics.Set{}
+		}
+		set = new(metrics.Set)
+		e.of[at], e.order = set, append(e.order, at)
 	}
-	if e.of[at] == nil {
-		e.order = append(e.order, at)
+	for _, value := range m.Values {
+		set.Add(value, 1)
 	}
-	e.of[at] = append(e.of[at], m.Values)
 	return true
 }
 
@@ -109,16 +119,13 @@ func (e *embedding) warn(reason string) {
 	e.logs.kernel.Logger.Warn("metrics embedded in log events are left out", "group", e.group.String(), "reason", reason)
 }
 
-func (e *embedding) datapoints() (data []metrics.Datapoint) {
+// take takes the values. They are summed up, as those who record them hold a lock.
+func (e *embedding) take() (data []metrics.Datapoint) {
 	for _, at := range e.order {
-		these := e.of[at]
-		data = append(data, metrics.Datapoint{Metric: at.Metric, Unit: at.unit, Second: at.second, Fine: at.fine, Add: func(s *metrics.Set) {
-			for _, values := range these {
-				for _, value := range values {
-					s.Add(value, 1)
-				}
-			}
-		}})
+		set := e.of[at]
+		data = append(data, metrics.Datapoint{Metric: at.Metric, Unit: at.unit, Second: at.second, Fine: at.fine, Add: func(s *metrics.Set) { s.Merge(set) }})
 	}
+	e.order = nil
+	clear(e.of)
 	return data
 }

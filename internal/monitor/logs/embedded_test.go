@@ -2,6 +2,7 @@ package logs
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -114,6 +115,37 @@ func TestManyEmbeddedValues(t *testing.T) {
 	}
 	put(t, l, "s", all...)
 	same(t, "values", []string{fmt.Sprintf("n[] 0: %v/%[1]v", float64(maxEmbeddedValues))}, taken())
+}
+
+// The values of events of many times are recorded in parts, all of them once.
+func TestManyTimesOfEmbeddedMetrics(t *testing.T) {
+	l, _ := measured(t)
+	var counts []int
+	seen := map[int64]int{}
+	l.options.Record = func(data ...metrics.Datapoint) error {
+		counts = append(counts, len(data))
+		for _, d := range data {
+			var s metrics.Set
+			d.Add(&s)
+			seen[d.Second] += int(s.Count)
+		}
+		return nil
+	}
+	var all []Event
+	for i := range maxHeld/2 + 250 { // each has a minute of its own, and a second
+		e := embeddingEvent(at(-time.Duration(i)*time.Minute-time.Second), "a", 1)
+		e.Message = strings.Replace(e.Message, `"Metrics":[`, `"Metrics":[{"Name":"n","StorageResolution":1},`, 1)
+		all = append(all, Event{at(0), e.Message})
+	}
+	put(t, l, "s", all...)
+	want := slices.Repeat([]int{maxRecorded}, maxHeld/maxRecorded)
+	same(t, "parts", append(want, 500), counts)
+	for second, count := range seen {
+		if count != 1 {
+			t.Fatalf("%d values at %d", count, second)
+		}
+	}
+	same(t, "times", maxHeld+500, len(seen))
 }
 
 // What a function writes may have its runtime's fields before it.

@@ -177,15 +177,17 @@ func (l *Logs) measure(group arn.ARN, g groupRecord, events []Event, own bool) {
 	if l.options.Record == nil {
 		return
 	}
-	data := l.embedded(group, g.id, events, own)
-	if len(events) > 0 && len(g.details) > noDetails {
-		data = append(data, l.filter(group, g, events)...)
-	}
-	for some := range slices.Chunk(data, maxRecorded) {
-		if err := l.options.Record(some...); err != nil {
-			l.kernel.Logger.Error("metrics of log events are lost", "group", group.String(), "error", err)
-			return
+	record := func(data []metrics.Datapoint) bool {
+		for some := range slices.Chunk(data, maxRecorded) {
+			if err := l.options.Record(some...); err != nil {
+				l.kernel.Logger.Error("metrics of log events are lost", "group", group.String(), "error", err)
+				return false
+			}
 		}
+		return true
+	}
+	if l.embedded(group, g.id, events, own, record) && len(events) > 0 && len(g.details) > noDetails {
+		record(l.filter(group, g, events))
 	}
 }
 

@@ -65,6 +65,11 @@ func TestRead(t *testing.T) {
 		{"none", document(``, ``), []string{at}},
 		{"metrics whose members do not fit", one(`{"Name":"a"},{"Name":"b"},{"Name":"c"},{"Name":"d"},{"Name":"e"},{"Name":"n"}`, `"a":"1","b":null,"c":{"x":1},"d":[1,"2"],"e":[],"n":0`), []string{at, "App n[] None [0]"}},
 		{"values out of the bounds", one(`{"Name":"a"},{"Name":"b"},{"Name":"n"}`, `"a":1e308,"b":1e999,"n":[1,1e308,1e-320,1e999,2]`), []string{at, "App n[] None [1 2]"}},
+		{"values at the bounds", one(`{"Name":"n"}`, `"n":[`+fmt.Sprintf("%.0f,%.0f", metrics.Largest, 2*metrics.Largest)+`,1e-400]`), []string{at, "App n[] None [2.3485425827738332e+108 0]"}},
+		{"a null in an array", one(`{"Name":"n"}`, `"n":[1,null]`), []string{at}},
+		{"members twice", one(`{"Name":"n"}`, `"n":1,"n":2`), []string{at, "App n[] None [2]"}},
+		{"a resolution with decimals", one(`{"Name":"n","StorageResolution":1.0}`, `"n":1`), []string{at, "App n[] None [1]!"}},
+		{"an object that is deep", one(`{"Name":"n"}`, `"n":1,"z":`+strings.Repeat("[", 9999)+strings.Repeat("]", 9999)), []string{at, "App n[] None [1]"}},
 		{"no time", `{"_aws":{"CloudWatchMetrics":[{"Namespace":"App","Metrics":[{"Name":"n"}]}]},"n":1}`, []string{"App n[] None [1]"}},
 	} {
 		d, ok := Read(c.message)
@@ -91,6 +96,7 @@ func TestReadInvalid(t *testing.T) {
 		`{"CloudWatchMetrics":[]}`, `{"_aws":null,"x":"CloudWatchMetrics"}`, `{"_aws":{"CloudWatchMetrics":null}}`, `{"_aws":{"CloudWatchMetrics":{}}}`, `{"_aws":[{"CloudWatchMetrics":[]}]}`,
 		`{"_aws":{"cloudwatchmetrics":[],"Timestamp":1,"x":"CloudWatchMetrics"}}`, `{"_AWS":{"CloudWatchMetrics":[]}}`,
 		strings.Replace(good, "1700000000000", `"1700000000000"`, 1), strings.Replace(good, "1700000000000", "null", 1), strings.Replace(good, "1700000000000", "1.5", 1), strings.Replace(good, "1700000000000", "1e300", 1),
+		strings.Replace(good, "CloudWatchMetrics", `\u0043loudWatchMetrics`, 1), strings.Replace(good, `"n":1`, `"n":1,"z":`+strings.Repeat("[", 10_000)+strings.Repeat("]", 10_000), 1),
 		document("null", `"n":1`), document("1", `"n":1`), document(`{"Namespace":"App","Dimensions":[[]]}`, ""), document(`{"Dimensions":[[]],"Metrics":[]}`, ""),
 		directive(`""`, `[[]]`, "["+names(1)+"]"), directive(`1`, `[[]]`, "["+names(1)+"]"), directive(`"AWS/X"`, `[[]]`, "["+names(1)+"]"), directive(`":x"`, `[[]]`, "["+names(1)+"]"),
 		directive(`"é"`, `[[]]`, "["+names(1)+"]"), directive(`"a\n"`, `[[]]`, "["+names(1)+"]"), directive(`"`+long+`"`, `[[]]`, "["+names(1)+"]"),

@@ -3,6 +3,7 @@ package pebble_test
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -403,5 +404,38 @@ func TestCloseOfAnIdleStoreOnAFullDisk(t *testing.T) {
 			f.others(0)
 			<-end
 		}
+	})
+}
+
+// A flush rests in between, but for one that follows soon upon another.
+func TestThrottledFlushes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const work = time.Millisecond // of each long write of a table
+		slow := errorfs.InjectorFunc(func(op errorfs.Op) error {
+			if op.Kind == errorfs.OpFileWrite && isTable(op) {
+				pass(work)
+			}
+			return nil
+		})
+		o := withoutLog(t, errorfs.Wrap(vfs.NewMem(), slow))
+		o.MemTableBytes = 4 << 20
+		s := open(t, "a", o)
+		random := rand.New(rand.NewPCG(1, 2))
+		var took [3]time.Duration
+		for i, before := range []time.Duration{0, time.Second, 0} {
+			pass(before)
+			for n := range 4096 {
+				put(t, s, fmt.Sprintf("%d-%d", i, n), fmt.Sprintf("%0256x", random.Uint64()))
+			}
+			began := clock.System.Now()
+			if err := s.Sync(); err != nil {
+				t.Fatal(err)
+			}
+			took[i] = clock.System.Now().Sub(began)
+		}
+		if took[1] < took[0]+work || took[2] >= took[1] {
+			t.Errorf("flushes took %v", took)
+		}
+		closed(t, s)
 	})
 }

@@ -16,8 +16,7 @@ const (
 )
 
 const (
-	// stretch is how long a flush or a compaction works until it rests, and how long it rests at
-	// most. A flush works for tens of milliseconds, as long as requests wait where all processors
+	// stretch is how long a flush or a compaction works until it rests, and how long it rests. A flush works for tens of milliseconds, as long as requests wait where all processors
 	// are busy: the scheduler of the system is in no hurry to take one away.
 	stretch = time.Millisecond
 
@@ -71,7 +70,7 @@ type throttled struct {
 
 // Write implements vfs.File. It may rest first.
 func (f *throttled) Write(p []byte) (int, error) {
-	if worked := clock.System.Now().Sub(f.since); worked >= stretch {
+	if clock.System.Now().Sub(f.since) >= stretch {
 		if f.by.calm.Load() && !f.by.closed.Load() {
 			over, stop := clock.After(clock.System, stretch)
 			<-over

@@ -3,8 +3,6 @@ package cloudwatch
 import (
 	"context"
 	"fmt"
-	"strings"
-	"time"
 
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/monitor/metrics"
@@ -14,8 +12,6 @@ import (
 const (
 	maxData   = 1000
 	maxValues = 150
-	pastData  = 14 * 24 * time.Hour
-	aheadData = 2 * time.Hour
 )
 
 // putMetricData answers PutMetricData: it stores all data or none. They are durable when it
@@ -24,7 +20,7 @@ func (s *Service) putMetricData(_ context.Context, call *api.Call, in *PutMetric
 	if err := checkNamespace("Namespace", in.Namespace); err != nil {
 		return nil, err
 	}
-	if strings.HasPrefix(*in.Namespace, "AWS/") {
+	if metrics.Reserved(*in.Namespace) {
 		return nil, invalid("The value AWS/ for parameter Namespace is invalid.")
 	}
 	total := len(in.MetricData)
@@ -76,10 +72,10 @@ func (s *Service) readDatum(call *api.Call, namespace, at string, in *MetricDatu
 	when := call.Time
 	if in.Timestamp != nil {
 		when = in.Timestamp.Std()
-		if when.Before(call.Time.Add(-pastData)) {
+		if when.Before(call.Time.Add(-metrics.MaxAge)) {
 			return d, invalid("The parameter %sTimestamp must specify a time within the past two weeks.", at)
 		}
-		if when.After(call.Time.Add(aheadData)) {
+		if when.After(call.Time.Add(metrics.MaxAhead)) {
 			return d, invalid("The parameter %sTimestamp must specify a time no more than two hours in the future.", at)
 		}
 	}

@@ -16,7 +16,7 @@ import (
 
 // The limits of names and values. Source: CloudWatch's API model and reference.
 const (
-	maxName       = 255
+	maxName       = metrics.MaxName // of alarms, too
 	maxDimensions = 30
 )
 

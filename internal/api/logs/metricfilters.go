@@ -15,7 +15,7 @@ import (
 
 // The limits of metric filters. Source: the API model, and the user guide of CloudWatch Logs.
 const (
-	maxMetricName  = 255
+	maxMetricName  = metrics.MaxName
 	maxMetricValue = 100
 	maxTransforms  = 1
 	maxDimensions  = 3
@@ -128,7 +128,7 @@ func readMetricFilter(in *PutMetricFilterInput) (*logs.MetricFilter, error) {
 		return nil, invalid("Invalid metric transformation: there can be at most %d dimensions.", maxDimensions)
 	case len(t.Dimensions) > 0 && t.DefaultValue != nil:
 		return nil, invalid("Invalid metric transformation: dimensions and default value are mutually exclusive properties.")
-	case strings.HasPrefix(*t.MetricNamespace, "AWS/"):
+	case metrics.Reserved(*t.MetricNamespace):
 		return nil, invalid("Invalid metric transformation: the namespace must not begin with AWS/.")
 	case in.ApplyOnTransformedLogs != nil && *in.ApplyOnTransformedLogs, in.FieldSelectionCriteria != nil, len(in.EmitSystemFieldDimensions) > 0:
 		return nil, invalid("Transformed logs, and criteria and dimensions of system fields, are not built yet.")

@@ -2,7 +2,6 @@ package logs
 
 import (
 	"hash/maphash"
-	"time"
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/monitor/logs/emf"
@@ -19,12 +18,6 @@ const (
 	// maxHeld is how many datapoints are held before they are recorded, some 500 bytes each: the events of
 	// a call may be of so many seconds that it would hold hundreds of thousands.
 	maxHeld = 10 * maxRecorded
-)
-
-// The bounds of the time of embedded values relative to now. Source: the API reference, "PutMetricData".
-const (
-	maxValueAge   = 14 * 24 * time.Hour
-	maxValueAhead = 2 * time.Hour
 )
 
 // series is where embedded values belong.
@@ -44,7 +37,7 @@ func (l *Logs) embedded(group arn.ARN, id uint64, events []Event, own bool, reco
 	}
 	now := l.kernel.Clock.Now()
 	e := embedding{logs: l, group: group, id: filterID{group: id}, hour: now.Unix() / 3600}
-	oldest, newest := now.Add(-maxValueAge).UnixMilli(), now.Add(maxValueAhead).UnixMilli()
+	oldest, newest := now.Add(-metrics.MaxAge).UnixMilli(), now.Add(metrics.MaxAhead).UnixMilli()
 	for i := range events {
 		d, ok := read(events[i].Message)
 		if !ok {

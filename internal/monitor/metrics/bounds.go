@@ -3,6 +3,7 @@ package metrics
 import (
 	"math"
 	"strings"
+	"time"
 )
 
 // The bounds of what clients put. Source: CloudWatch's API model and reference.
@@ -19,6 +20,12 @@ var AllUnits = []string{
 	"Bytes/Second", "Kilobytes/Second", "Megabytes/Second", "Gigabytes/Second", "Terabytes/Second",
 	"Bits/Second", "Kilobits/Second", "Megabits/Second", "Gigabits/Second", "Terabits/Second", "Count/Second", "None",
 }
+
+// The bounds of the time of a value that clients put, relative to now. Source: the API reference, "PutMetricData".
+const (
+	MaxAge   = 14 * 24 * time.Hour
+	MaxAhead = 2 * time.Hour
+)
 
 // The bounds of values other than zero, of either sign. Sums of values within them stay finite.
 const (
@@ -39,8 +46,11 @@ func ValidName(name string) bool { return name != "" && len(name) <= MaxName && 
 // ValidNamespace reports whether clients may put metrics into a namespace: its name is like a metric's,
 // and does not begin with a colon, or as AWS's own do.
 func ValidNamespace(name string) bool {
-	return ValidName(name) && !strings.HasPrefix(name, ":") && !strings.HasPrefix(name, "AWS/")
+	return ValidName(name) && !strings.HasPrefix(name, ":") && !Reserved(name)
 }
+
+// Reserved reports whether a namespace is for metrics of AWS's services, which clients may not put.
+func Reserved(namespace string) bool { return strings.HasPrefix(namespace, "AWS/") }
 
 // Valid reports whether clients may put a dimension: its name and value are ASCII without control
 // characters, not blank, and not too long, and the name does not begin with a colon.

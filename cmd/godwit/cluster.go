@@ -101,8 +101,8 @@ func (m *member) problems(cfg *config.Config) (all []string) {
 	check(m.Node != "", "--node: want which of --cluster-peers this is")
 	check(m.ClusterDir != "" || m.ClusterSecret != "", "--cluster-dir: want the directory of the node's certificate")
 	check(!m.ClusterJoin || m.ClusterDir != "", "--cluster-join: nodes that come later have certificates: want --cluster-dir")
-	check(cfg.AdminListen == "" && cfg.Pprof == "" && cfg.IngestListen == "" && len(cfg.ACMEDomains) == 0,
-		"--cluster-peers: a node has one listener for clients, with --tls-cert: leave out --admin-listen, --ingest-listen, --pprof and --acme-domains")
+	check(len(cfg.ACMEDomains) == 0,
+		"--acme-domains: nodes of a cluster have certificates from files: want --tls-cert and --tls-key")
 	return all
 }
 

@@ -5,8 +5,10 @@ package publicnet
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"slices"
+	"strconv"
 	"syscall"
 )
 
@@ -154,9 +156,29 @@ func contains(list []netip.Prefix, a netip.Addr) bool {
 type Guard struct {
 	// AllowPrivate also allows addresses that are not public, except LinkLocal ones.
 	AllowPrivate bool
-	// Own are the ports that this server listens at. Connections from its own machine are
-	// trusted more than users' requests, so that none may go there, whatever is allowed.
-	Own []uint16
+	// Own are not connected to, whatever is allowed.
+	Own Ports
+}
+
+// Ports are those that a server listens at. Who connects to them from where the server runs is trusted
+// more than users' requests, so that none of these may lead there.
+type Ports struct {
+	Machine []uint16 // at the addresses of this machine
+	// Network are those at which each node of a cluster trusts who connects, at all addresses that are
+	// not public.
+	Network []uint16
+}
+
+// PortsOf are the ports of addresses; empty ones have none.
+func PortsOf(addresses ...string) (ports []uint16) {
+	for _, address := range addresses {
+		if _, text, err := net.SplitHostPort(address); err == nil {
+			if port, err := strconv.ParseUint(text, 10, 16); err == nil {
+				ports = append(ports, uint16(port))
+			}
+		}
+	}
+	return ports
 }
 
 // Control refuses to connect to an address that is not allowed. As a net.Dialer's Control it
@@ -167,10 +189,13 @@ func (g Guard) Control(_, address string, _ syscall.RawConn) error {
 	if err != nil {
 		return ErrForbidden
 	}
-	if class := Of(to.Addr()); class == LinkLocal || class != Public && !g.AllowPrivate {
+	class := Of(to.Addr())
+	switch {
+	case class == LinkLocal || class != Public && !g.AllowPrivate:
 		return ErrForbidden
-	}
-	if !slices.Contains(g.Own, to.Port()) {
+	case class != Public && slices.Contains(g.Own.Network, to.Port()):
+		return ErrOwn
+	case !slices.Contains(g.Own.Machine, to.Port()):
 		return nil
 	}
 	inner, embedded := Embedded(to.Addr())

@@ -90,7 +90,7 @@ func FuzzOf(f *testing.F) {
 
 // The server's own ports on its own machine are refused, whatever is allowed.
 func TestOwnPorts(t *testing.T) {
-	g := Guard{AllowPrivate: true, Own: []uint16{4566, 6060}}
+	g := Guard{AllowPrivate: true, Own: Ports{Machine: []uint16{4566, 6060}}}
 	for _, bad := range []string{
 		"127.0.0.1:4566", "127.9.9.9:6060", "[::1]:4566", "[::ffff:127.0.0.1]:4566", "0.0.0.0:4566", "[::]:4566", "[64:ff9b::7f00:1]:4566",
 	} {
@@ -99,6 +99,22 @@ func TestOwnPorts(t *testing.T) {
 		}
 	}
 	for _, good := range []string{"127.0.0.1:9000", "192.0.2.7:4566"} {
+		if err := g.Control("tcp", good, nil); err != nil {
+			t.Errorf("%s: %v", good, err)
+		}
+	}
+}
+
+// The ports at which the nodes of a cluster trust who connects are refused on each machine that is
+// not a stranger's.
+func TestPortsOfNodes(t *testing.T) {
+	g := Guard{AllowPrivate: true, Own: Ports{Machine: PortsOf("127.0.0.1:4566", "", "x"), Network: PortsOf(":4567", "[::1]:6060")}}
+	for _, bad := range []string{"127.0.0.1:4566", "127.0.0.1:4567", "10.0.0.2:4567", "192.168.1.9:6060", "[fd00::1]:4567", "[::ffff:10.0.0.2]:4567", "[64:ff9b::a00:2]:6060"} {
+		if err := g.Control("tcp", bad, nil); !errors.Is(err, ErrOwn) {
+			t.Errorf("%s: %v", bad, err)
+		}
+	}
+	for _, good := range []string{"10.0.0.2:4566", "10.0.0.2:9000", "8.8.8.8:4567"} {
 		if err := g.Control("tcp", good, nil); err != nil {
 			t.Errorf("%s: %v", good, err)
 		}

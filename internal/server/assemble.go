@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"strconv"
 	"time"
 
 	"godwit.dev/godwit/internal/api/admin"
@@ -15,6 +14,7 @@ import (
 	"godwit.dev/godwit/internal/config"
 	mailsender "godwit.dev/godwit/internal/deliver/mail"
 	"godwit.dev/godwit/internal/limit"
+	"godwit.dev/godwit/internal/publicnet"
 	"godwit.dev/godwit/internal/seal"
 	"godwit.dev/godwit/internal/server/hold"
 	"godwit.dev/godwit/internal/shard/stacks"
@@ -60,17 +60,15 @@ type Deps struct {
 	hold   *hold.Hold      // keeps a restored server from delivering; set by Assemble
 }
 
-// ownPorts are the ports that the server listens at.
-func (d *Deps) ownPorts() []uint16 {
-	ports := []uint16{d.Port}
-	for _, address := range [...]string{d.Config.Pprof, d.Config.AdminListen, d.Config.ACMEHTTP, d.Config.IngestListen} {
-		if _, text, err := net.SplitHostPort(address); err == nil {
-			if port, err := strconv.ParseUint(text, 10, 16); err == nil {
-				ports = append(ports, uint16(port))
-			}
-		}
+// ownPorts are the ports that the process listens at.
+func (d *Deps) ownPorts() publicnet.Ports {
+	c := &d.Config
+	own := publicnet.Ports{Machine: append([]uint16{d.Port}, d.World.Ports...)}
+	own.Machine = append(own.Machine, publicnet.PortsOf(c.Pprof, c.AdminListen, c.ACMEHTTP, c.IngestListen)...)
+	if d.World.Replicated { // the other nodes have them, too
+		own.Network = publicnet.PortsOf(c.Pprof, c.AdminListen)
 	}
-	return ports
+	return own
 }
 
 // World replaces the server's surroundings in a test or a cluster; nil fields are the real
@@ -89,6 +87,9 @@ type World struct {
 	// SigningPair makes the key pairs that sign messages: one of 2,048 bits takes a tenth of a
 	// second of CPU.
 	SigningPair func() (*rsa.PrivateKey, error)
+	// Ports are those that the process listens at for clients and for other nodes, while the server
+	// itself has a listener of its own.
+	Ports []uint16
 	// Replicated says that another node may take the store over: nothing is acknowledged before
 	// it is durable.
 	Replicated bool

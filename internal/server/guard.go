@@ -34,6 +34,14 @@ func (s *Server) guarded(parts Parts, next http.Handler) http.Handler {
 	})
 }
 
+// Guarded puts the guard in front of what a node of a cluster tells operators of itself.
+func Guarded(cfg config.Config, next http.Handler) http.Handler {
+	return guard.Handler(guard.Options{
+		Rules: rules(cfg), Next: next, Surface: surface,
+		Refuse: func(w http.ResponseWriter, _ *http.Request, refusal guard.Refusal) { admin.Forbid(w, refusal.Text) },
+	})
+}
+
 // surface is the part of the server that a path of the main port belongs to.
 func surface(path string) guard.Surface {
 	switch {
@@ -47,9 +55,9 @@ func surface(path string) guard.Surface {
 }
 
 // guardedProfiles puts the guard in front of profiles. No origin may use them.
-func (s *Server) guardedProfiles(next http.Handler) http.Handler {
+func guardedProfiles(cfg config.Config, next http.Handler) http.Handler {
 	return guard.Handler(guard.Options{
-		Rules: rules(s.cfg), Next: next, Surface: func(string) guard.Surface { return guard.Profiles },
+		Rules: rules(cfg), Next: next, Surface: func(string) guard.Surface { return guard.Profiles },
 		Refuse: func(w http.ResponseWriter, _ *http.Request, refusal guard.Refusal) { admin.Forbid(w, refusal.Text) },
 	})
 }

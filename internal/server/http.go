@@ -10,7 +10,6 @@ import (
 	"math"
 	"net"
 	"net/http"
-	"net/http/pprof"
 	"slices"
 	"strings"
 	"syscall"
@@ -57,6 +56,16 @@ func (s *Server) listen(ctx context.Context) error {
 	return nil
 }
 
+// ListenFor listens at the address that a flag sets, which an error names.
+func ListenFor(ctx context.Context, flag, address string) (net.Listener, error) {
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("cannot listen on %s (--%s): %w", address, flag, err)
+	}
+	return l, nil
+}
+
 // Listen listens for clients. Its errors say what to do.
 func Listen(ctx context.Context, address string) (net.Listener, error) {
 	var lc net.ListenConfig
@@ -93,7 +102,7 @@ func closeListener(l net.Listener) error {
 // serve begins to serve requests. It is the last part to start, and so the first to stop: the
 // parts that a request uses outlive it.
 func (s *Server) serve(parts Parts) {
-	s.answers = s.handler(parts)
+	s.handlers.Clients = s.handler(parts)
 	var secure *tls.Config
 	if s.certificates != nil {
 		secure = s.certificates.Config()
@@ -102,7 +111,7 @@ func (s *Server) serve(parts Parts) {
 	if s.limitsShared {
 		bounded = s.limits.others // the process has another listener for clients
 	}
-	srv, clients := forClients(s.cfg, s.log, s.limits, bounded(s.listener), secure, s.answers)
+	srv, clients := forClients(s.cfg, s.log, s.limits, bounded(s.listener), secure, s.handlers.Clients)
 	s.serveUntilStopped("HTTP", "HTTP server", srv, func() error { return srv.Serve(clients) })
 }
 
@@ -248,39 +257,4 @@ func (p *router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func visits(r *http.Request) bool {
 	return r.Method == http.MethodGet && r.URL.Path == "/" && r.URL.RawQuery == "" &&
 		r.Header.Get("Authorization") == "" && strings.Contains(r.Header.Get("Accept"), "text/html")
-}
-
-// serveProfiles serves profiles at their own address, if one is set.
-func (s *Server) serveProfiles(ctx context.Context) error {
-	if s.cfg.Pprof == "" {
-		return nil
-	}
-	var lc net.ListenConfig
-	l, err := lc.Listen(ctx, "tcp", s.cfg.Pprof)
-	if err != nil {
-		return fmt.Errorf("cannot listen on %s (--pprof): %w", s.cfg.Pprof, err)
-	}
-	mux := http.NewServeMux()
-	mux.HandleFunc("/debug/pprof/", pprof.Index)
-	mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
-	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
-	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
-	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
-	srv := httpServer(s.cfg, s.log, s.limits, s.guardedProfiles(mux))
-	srv.WriteTimeout = 0 // the caller sets the duration of a profile
-	srv.ReadTimeout = 0
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		if err := srv.Serve(http1.Framed(l)); !errors.Is(err, http.ErrServerClosed) {
-			s.log.Error("serving profiles", "error", err)
-		}
-	}()
-	s.stack.Push("profiles", func(context.Context) error {
-		err := srv.Close() // profiles need no grace period
-		<-done
-		return err
-	})
-	s.log.Info("profiles", "listen", l.Addr().String())
-	return nil
 }

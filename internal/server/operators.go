@@ -2,7 +2,7 @@ package server
 
 import (
 	"context"
-	"fmt"
+	"log/slog"
 	"maps"
 	"net"
 	"net/http"
@@ -111,22 +111,31 @@ func (s *Server) serveOperators(ctx context.Context, parts Parts) error {
 	if s.cfg.AdminListen == "" {
 		return nil
 	}
-	var lc net.ListenConfig
-	l, err := lc.Listen(ctx, "tcp", s.cfg.AdminListen)
-	if err != nil {
-		return fmt.Errorf("cannot listen on %s (--admin-listen): %w", s.cfg.AdminListen, err)
-	}
 	mux := s.everything(parts)
 	mux.Handle("/", admin.NotFound())
-	srv := httpServer(s.cfg, s.log, s.limits, s.guarded(parts, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s.handlers.Operators = s.guarded(parts, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if parts.Operated != nil {
 			parts.Operated(r)
 		}
 		mux.ServeHTTP(w, r)
-	})))
-	s.adminAnswers = srv.Handler
-	s.limits.watch(srv)
-	s.serveUntilStopped("operators", "operators' HTTP server", srv, func() error { return srv.Serve(http1.Framed(s.limits.others(l))) })
+	}))
+	if s.limitsShared {
+		return nil
+	}
+	l, err := ListenFor(ctx, "admin-listen", s.cfg.AdminListen)
+	if err != nil {
+		return err
+	}
+	srv, operators := ForOperators(s.cfg, s.log, s.limits, l, s.handlers.Operators)
+	s.serveUntilStopped("operators", "operators' HTTP server", srv, func() error { return srv.Serve(operators) })
 	s.log.Info("operators", "listen", l.Addr().String())
 	return nil
+}
+
+// ForOperators makes the HTTP server of h for operators, and the listener that it is to serve: l, which
+// accepts TCP connections, with the bounds of limits but for their number.
+func ForOperators(cfg config.Config, log *slog.Logger, limits *Limits, l net.Listener, h http.Handler) (*http.Server, net.Listener) {
+	srv := httpServer(cfg, log, limits, h)
+	limits.watch(srv)
+	return srv, http1.Framed(limits.others(l))
 }

@@ -29,10 +29,10 @@ func (s *Server) applyResources(ctx context.Context) error {
 	}
 	to := &declared.Server{
 		Endpoint: banner.Reachable(false, s.Addr().String()), Region: s.cfg.Region,
-		Key: cmp.Or(s.cfg.Root.AccessKeyID, s.cfg.Account), Secret: s.cfg.Root.Secret, HTTP: declared.Within(s.Handler()),
+		Key: cmp.Or(s.cfg.Root.AccessKeyID, s.cfg.Account), Secret: s.cfg.Root.Secret, HTTP: declared.Within(s.handlers.Clients),
 	}
-	if s.adminAnswers != nil {
-		to.OperatorHTTP = declared.Within(s.adminAnswers)
+	if s.handlers.Operators != nil {
+		to.OperatorHTTP = declared.Within(s.handlers.Operators)
 	}
 	applying := &declared.Applying{To: to, Account: s.cfg.Account, Region: s.cfg.Region, Out: io.Discard}
 	changes, err := applying.Run(ctx, set)

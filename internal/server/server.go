@@ -48,11 +48,10 @@ type Server struct {
 	listener     net.Listener // guarded by lifecycle
 	ingest       net.Addr     // guarded by lifecycle; nil: no posts are taken
 	limits       *Limits      // guarded by lifecycle
-	limitsShared bool         // limits are those of a process that serves its clients itself
+	limitsShared bool         // limits are those of a process that listens itself
 	notices      func() []string
 	save         func(context.Context) error // nil: there is nothing to save
-	answers      http.Handler                // nil until Start has completed
-	adminAnswers http.Handler                // what is answered at --admin-listen; nil: answers does that
+	handlers     Handlers                    // nil ones until Start has completed
 	certificates certificates                // nil: there is no TLS
 }
 
@@ -68,8 +67,8 @@ func New(cfg config.Config, log *slog.Logger, build Build) *Server {
 	return s
 }
 
-// Within has a server that is not started yet share the limits of its process, which serves clients by
-// another listener, and passes their requests to Handler.
+// Within has a server that is not started yet share the limits of its process, which listens for
+// clients, operators and posts itself, and passes their requests to Handlers.
 func (s *Server) Within(limits *Limits) { s.limits, s.limitsShared = limits, true }
 
 // Run runs a server until ctx ends or a part fails, and stops it. The banner goes to stdout;
@@ -175,8 +174,10 @@ func (s *Server) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := s.serveProfiles(ctx); err != nil {
-		return err
+	if !s.limitsShared {
+		if err := s.serveProfiles(ctx); err != nil {
+			return err
+		}
 	}
 	s.notices, s.save = parts.Notices, parts.Save
 	if err := s.serveOperators(ctx, parts); err != nil {
@@ -241,8 +242,15 @@ func (s *Server) Save(ctx context.Context) error {
 	return s.save(ctx)
 }
 
-// Handler serves requests like a started server, without its listener: within the process.
-func (s *Server) Handler() http.Handler { return s.answers }
+// Handlers answer the requests of a started server, by the listener that they come to.
+type Handlers struct {
+	Clients   http.Handler
+	Operators http.Handler // at --admin-listen; nil: there is none, and Clients answers what it would
+	Posts     http.Handler // at --ingest-listen; nil: no posts are taken
+}
+
+// Handlers serve requests like a started server, without its listeners: within the process.
+func (s *Server) Handlers() Handlers { return s.handlers }
 
 // Addr is the address that a started server listens at.
 func (s *Server) Addr() net.Addr {

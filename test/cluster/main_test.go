@@ -91,7 +91,7 @@ search:
 		if first-20 <= port && port <= last && last-first < 50_000 {
 			continue
 		}
-		for _, behind := range []int{0, 1, 2, 3, 4, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22} {
+		for _, behind := range []int{0, 1, 2, 3, 4, 5, 6, 7, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22} {
 			l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port+behind))
 			if err != nil {
 				continue search

@@ -97,7 +97,7 @@ func TestNamesOfPrivateAddresses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	itself := newSender(t, Options{AllowPrivate: true, Own: []uint16{uint16(own)}, resolver: names.resolver()})
+	itself := newSender(t, Options{AllowPrivate: true, Own: publicnet.Ports{Machine: []uint16{uint16(own)}}, resolver: names.resolver()})
 	if got := send(t, itself, "http://rebound.example.com:"+port, nil); got.Class != deliver.ClientError || got.Detail != publicnet.ErrOwn.Error() || requests.Load() != 1 {
 		t.Errorf("to the server itself: %+v after %d requests", got, requests.Load())
 	}

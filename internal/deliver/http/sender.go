@@ -40,7 +40,7 @@ type Options struct {
 	// AllowPrivate allows deliveries to loopback and private addresses.
 	AllowPrivate bool
 	// Own are the ports of this server, which are refused on its machine.
-	Own []uint16
+	Own publicnet.Ports
 	// Retry429 makes status 429 a server-side error, as AWS's documentation says today, not a
 	// client-side one.
 	Retry429 bool

@@ -26,7 +26,7 @@ type Connections struct {
 	// AllowPrivate allows connections to loopback and private addresses.
 	AllowPrivate bool
 	// Own are the ports of this server, which are refused on its machine.
-	Own []uint16
+	Own publicnet.Ports
 	// TLS has the authorities for a gateway's certificate; nil: the system's.
 	TLS *tls.Config
 	// Slots bounds the open connections; nil: no bound.

@@ -39,7 +39,7 @@ type Options struct {
 	// AllowPrivate allows loopback and private addresses.
 	AllowPrivate bool
 	// Own are the ports of this server, which are refused on its machine.
-	Own []uint16
+	Own publicnet.Ports
 	// Connections bounds the open connections; nil: no bound.
 	Connections *limit.Slots
 	// Dial makes the connections; nil: over the network, to allowed addresses.

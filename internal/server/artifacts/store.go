@@ -25,7 +25,7 @@ type Options struct {
 	Config config.Config
 	Trust  *tls.Config
 	// Own are the ports that this server listens at.
-	Own  []uint16
+	Own  publicnet.Ports
 	Dial limit.Dial // nil: the machine's
 }
 

@@ -52,7 +52,7 @@ func TestReplacedWhileBlocked(t *testing.T) {
 	look := o.part.lookAhead()
 	ready := func() bool {
 		out := httptest.NewRecorder()
-		o.part.front.ready(out)
+		o.part.front.ready(out, nil)
 		return out.Code == http.StatusOK
 	}
 

@@ -31,6 +31,7 @@ import (
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/limit/conns"
 	"godwit.dev/godwit/internal/poison"
+	"godwit.dev/godwit/internal/publicnet"
 	"godwit.dev/godwit/internal/seal"
 	"godwit.dev/godwit/internal/server"
 	"godwit.dev/godwit/internal/server/clustered/answer"
@@ -123,6 +124,7 @@ type part struct {
 	engine *jetstream.Server
 
 	members members
+	ports   []uint16 // that the node listens at for clients and for peers
 
 	full    atomic.Pointer[space.Guard]     // of the disk; nil: the store is not open
 	replica atomic.Pointer[node.Node]       // of the cell; nil: the log cannot be read yet, or there is no store
@@ -144,9 +146,9 @@ type conditions struct {
 
 // inner is the server of the node that owns the state.
 type inner struct {
-	server  *server.Server
-	handler http.Handler
-	owner   *ownedStore
+	server   *server.Server
+	handlers server.Handlers
+	owner    *ownedStore
 }
 
 // ownedStore is the store of an owner's server.
@@ -230,14 +232,19 @@ func (p *part) answer(ctx context.Context) (l net.Listener, stop func(), err err
 	if p.self.URL == "" {
 		p.self.URL = p.reachable(l.Addr())
 	}
+	p.ports = publicnet.PortsOf(l.Addr().String(), p.self.Address, p.self.Route)
 	p.front = newFront(p)
 	peers, err := p.net.Listen(ctx, p.listensAt(p.self.Address), p.front.limits.OfPeers)
 	if err != nil {
 		return nil, nil, errors.Join(fmt.Errorf("cannot listen for other nodes on %s: %w", p.self.Address, err), l.Close())
 	}
+	stopOthers, err := p.answerOthers(ctx, secure)
+	if err != nil {
+		return nil, nil, errors.Join(err, peers.Close(), l.Close())
+	}
 	stopClients := serve(server.ForClients(p.cfg, p.log, p.front.limits, l, secure, p.front))
 	stopPeers := serve(forPeers(p.net.Only(http.HandlerFunc(p.front.ofPeer))), peers)
-	return l, func() { stopPeers(); stopClients() }, nil
+	return l, func() { stopPeers(); stopOthers(); stopClients() }, nil
 }
 
 // join takes the node's place among those that keep the log, once it has one, and watches the log
@@ -352,8 +359,15 @@ func (p *part) listensAt(address string) string {
 	return net.JoinHostPort("", port)
 }
 
+// httpServer is an *http.Server or an *http1.Server.
+type httpServer interface {
+	Serve(l net.Listener) error
+	Shutdown(ctx context.Context) error
+	Close() error
+}
+
 // serve answers at a listener until it is stopped.
-func serve(s *http1.Server, l net.Listener) (stop func()) {
+func serve[S httpServer](s S, l net.Listener) (stop func()) {
 	go func() { _ = s.Serve(l) }() // it ends when it is closed
 	return func() {
 		ctx, cancel := context.WithTimeout(context.Background(), finishTime)
@@ -432,6 +446,7 @@ func (p *part) own(ctx context.Context, owner *replica.Owner) error {
 	}
 	s := server.New(cfg, p.log, func(ctx context.Context, deps server.Deps) (server.Parts, error) {
 		deps.World.Store = func() (store.Store, func() bool, error) { return st, p.full.Load().Low, nil }
+		deps.World.Ports = p.ports
 		deps.World.Root, deps.World.Replicated, deps.World.Exit = p.root, true, poison.Until(st.closed.Load, p.failed)
 		deps.World.Owned = func() bool { return owner.Failed() == nil }
 		deps.World.Closed = func() { // what is still under way finds out next
@@ -447,7 +462,13 @@ func (p *part) own(ctx context.Context, owner *replica.Owner) error {
 		return err
 	}
 	p.log.InfoContext(ctx, "serving", "epoch", owner.Epoch(), "took", clock.System.Now().Sub(began))
-	p.inner.Store(&inner{server: s, handler: answer.Confirmed(owner, s.Handler()), owner: st})
+	handlers := s.Handlers()
+	for _, h := range [...]*http.Handler{&handlers.Clients, &handlers.Operators, &handlers.Posts} {
+		if *h != nil {
+			*h = answer.Confirmed(owner, *h)
+		}
+	}
+	p.inner.Store(&inner{server: s, handlers: handlers, owner: st})
 	return nil
 }
 

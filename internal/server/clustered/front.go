@@ -37,8 +37,9 @@ const (
 )
 
 // Headers of a forwarded request: the forwarding node, the client's address, whether it used TLS,
-// whether it named no host, as HTTP/1.0 allows, its Connection header, and, where its body could not
-// be read, what of it is known. They are only valid where only peers can connect.
+// whether it named no host, as HTTP/1.0 allows, its Connection header, where its body could not be
+// read, what of it is known, and the listener that it came to, if that is not the clients'. They are
+// only valid where only peers can connect.
 const (
 	forwardedHeader  = peer.ForwardedHeader
 	sourceHeader     = "X-Godwit-Source"
@@ -46,10 +47,11 @@ const (
 	hostlessHeader   = "X-Godwit-Hostless"
 	connectionHeader = "X-Godwit-Connection"
 	unreadHeader     = "X-Godwit-Unread"
+	listenerHeader   = "X-Godwit-Listener"
 )
 
 // ofPeers are these headers.
-var ofPeers = []string{forwardedHeader, sourceHeader, secureHeader, hostlessHeader, connectionHeader, unreadHeader}
+var ofPeers = []string{forwardedHeader, sourceHeader, secureHeader, hostlessHeader, connectionHeader, unreadHeader, listenerHeader}
 
 // ofFraming are headers that say how a request is written on its connection.
 var ofFraming = map[string]bool{"Connection": true, "Transfer-Encoding": true, "Trailer": true, "Upgrade": true}
@@ -142,6 +144,9 @@ func (f *front) handOnTo(peers []roster.Peer) {
 				if u, ok := r.In.Context().Value(unreadKey{}).(unread); ok {
 					r.Out.Header.Set(unreadHeader, u.String())
 				}
+				if a, ok := r.In.Context().Value(attemptKey{}).(*attempt); ok && a.at != forClients {
+					r.Out.Header.Set(listenerHeader, string(a.at))
+				}
 			},
 			Transport: p.net, BufferPool: answer.Buffers{}, // a body without a length is flushed at once
 			ModifyResponse: func(r *http.Response) error {
@@ -163,7 +168,10 @@ func (f *front) handOnTo(peers []roster.Peer) {
 
 // attempt is the forwarding of a request to one peer.
 type (
-	attempt    struct{ err error } // why there is no answer
+	attempt struct {
+		at  listener // that the request came to
+		err error    // why there is no answer
+	}
 	attemptKey struct{}
 )
 
@@ -171,9 +179,7 @@ var errNotOwner = errors.New("the peer does not own the state")
 
 // ServeHTTP implements http.Handler, for clients.
 func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	for _, name := range ofPeers {
-		r.Header.Del(name)
-	}
+	forget(r)
 	switch r.URL.Path {
 	case nodeapi.StatusPath, nodeapi.MetricsPath:
 		if f.part.cfg.Production && !nearby(r) {
@@ -186,17 +192,16 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		f.cluster(w, r)
 	case nodeapi.StepDownPath:
-		if f.part.cfg.Production || r.Header.Get(nodeapi.OperatorHeader) == "" {
-			http.Error(w, "by godwit cluster step-down", http.StatusForbidden)
-			return
+		if f.part.cfg.Production {
+			r.Header.Del(nodeapi.OperatorHeader) // by the node's certificate only, or at --admin-listen
 		}
-		f.stepDown(w, r)
+		f.stepDownByOperator(w, r)
 	case healthPath:
-		_, _ = io.WriteString(w, "{\"status\":\"ok\"}\n")
+		f.healthy(w, r)
 	case readyPath:
-		f.ready(w)
+		f.ready(w, r)
 	default:
-		f.serve(w, r, false)
+		f.serve(w, r, forClients, false)
 	}
 }
 
@@ -206,8 +211,9 @@ func (f *front) ofPeer(w http.ResponseWriter, r *http.Request) {
 		f.asked(w, r)
 		return
 	}
+	at := listener(r.Header.Get(listenerHeader))
 	received(r)
-	f.serve(w, r, true)
+	f.serve(w, r, at, true)
 }
 
 // received makes a forwarded request what it was to the node that forwards it.
@@ -226,9 +232,7 @@ func received(r *http.Request) {
 	if u, ok := parseUnread(r.Header.Get(unreadHeader)); ok {
 		r.Method, r.Body, r.ContentLength = u.method, io.NopCloser(broken{u.err()}), u.length
 	}
-	for _, name := range ofPeers {
-		r.Header.Del(name)
-	}
+	forget(r)
 }
 
 // asked serves the requests of peers themselves.
@@ -262,7 +266,7 @@ func (f *front) asked(w http.ResponseWriter, r *http.Request) {
 func within(path, dir string) bool { return path == dir || strings.HasPrefix(path, dir+"/") }
 
 // ready answers as a server without nodes does.
-func (f *front) ready(w http.ResponseWriter) {
+func (f *front) ready(w http.ResponseWriter, _ *http.Request) {
 	is := f.isReady()
 	w.Header().Set("Content-Type", "application/json")
 	if !is {
@@ -289,10 +293,11 @@ func (f *front) silent(s node.State) bool {
 }
 
 // serve has the owner of the state answer, this process or a peer. A request that was certainly
-// not executed waits for the next owner. A request forwarded by a peer is not forwarded again.
-func (f *front) serve(w http.ResponseWriter, r *http.Request, forwarded bool) {
+// not executed waits for the next owner. A request forwarded by a peer, where it came to the listener
+// at, is not forwarded again.
+func (f *front) serve(w http.ResponseWriter, r *http.Request, at listener, forwarded bool) {
 	if replica, in := f.part.replica.Load(), f.part.inner.Load(); replica != nil && in != nil && replica.Serves() && !f.closing.Load() {
-		f.local(w, r, in) // no other node needs its body
+		f.local(w, r, at, in) // no other node needs its body
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), ownerTime)
@@ -320,14 +325,14 @@ func (f *front) serve(w http.ResponseWriter, r *http.Request, forwarded bool) {
 		case state.Own && state.Serving && !f.closing.Load():
 			if in := f.part.inner.Load(); in != nil {
 				unpaced(r) // the handler keeps the pace itself
-				f.local(w, r, in)
+				f.local(w, r, at, in)
 				return
 			}
 		case forwarded && (!state.Own || owner != f.part.node.Name):
 			w.WriteHeader(http.StatusMisdirectedRequest)
 			return
 		case owner != "" && owner != f.part.node.Name:
-			done, sure := f.forward(w, r, owner)
+			done, sure := f.forward(w, r, at, owner)
 			if done {
 				return
 			}
@@ -386,12 +391,12 @@ type broken struct{ err error }
 func (b broken) Read([]byte) (int, error) { return 0, b.err }
 
 // forward forwards a request. done: it is answered; sure: it was certainly not executed.
-func (f *front) forward(w http.ResponseWriter, r *http.Request, owner string) (done, sure bool) {
+func (f *front) forward(w http.ResponseWriter, r *http.Request, at listener, owner string) (done, sure bool) {
 	proxy := (*f.proxies.Load())[owner]
 	if proxy == nil {
 		return false, true
 	}
-	var a attempt
+	a := attempt{at: at}
 	// The owner bounds how long an answer takes, and the listener how slowly a client reads it.
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // an error means that there is none
 	ctx, cancel := patiently(context.WithValue(r.Context(), attemptKey{}, &a), f.patience)
@@ -415,11 +420,16 @@ func (f *front) forward(w http.ResponseWriter, r *http.Request, owner string) (d
 }
 
 // local answers from this process.
-func (f *front) local(w http.ResponseWriter, r *http.Request, in *inner) {
+func (f *front) local(w http.ResponseWriter, r *http.Request, at listener, in *inner) {
 	f.busy.Add(1)
 	defer f.busy.Add(-1)
 	f.answered.Add(1)
-	in.handler.ServeHTTP(w, r)
+	h := at.handler(&in.handlers)
+	if h == nil {
+		answer.Unavailable(w, r, "The node that owns the state has no such listener: start all nodes with the same flags.")
+		return
+	}
+	h.ServeHTTP(w, r)
 }
 
 // stateOf is a node's own view.

@@ -140,7 +140,7 @@ func TestKeepBounded(t *testing.T) {
 	f.kept.Store(6)
 	ended, cancel := context.WithCancel(t.Context())
 	cancel() // nobody is waited for
-	f.serve(httptest.NewRecorder(), httptest.NewRequestWithContext(ended, http.MethodPost, "/", strings.NewReader("body")), false)
+	f.serve(httptest.NewRecorder(), httptest.NewRequestWithContext(ended, http.MethodPost, "/", strings.NewReader("body")), forClients, false)
 	if f.kept.Load() != 6 {
 		t.Errorf("after a request %d bytes are kept, and 6 were before", f.kept.Load())
 	}

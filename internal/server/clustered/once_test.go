@@ -80,7 +80,7 @@ func TestForwardSure(t *testing.T) {
 	f.handOnTo([]roster.Peer{{Name: "gone", Address: gone.Listener.Addr().String()}, {Name: "ends", Address: ends.Listener.Addr().String()}})
 	for owner, want := range map[string]bool{"gone": true, "ends": false, "unknown": true} {
 		r := httptest.NewRequestWithContext(context.WithoutCancel(t.Context()), http.MethodPost, "/", strings.NewReader("body"))
-		if done, sure := f.forward(httptest.NewRecorder(), r, owner); done || sure != want {
+		if done, sure := f.forward(httptest.NewRecorder(), r, forClients, owner); done || sure != want {
 			t.Errorf("%s: done %t, sure %t", owner, done, sure)
 		}
 	}

@@ -69,7 +69,7 @@ func TestCutOffNodeIsNotReady(t *testing.T) {
 			<-over
 			synctest.Wait()
 			out := httptest.NewRecorder()
-			f.ready(out)
+			f.ready(out, nil)
 			if s, _ := f.stateOf(); out.Code != want {
 				t.Errorf("status %d, want %d: %+v", out.Code, want, s)
 			}

@@ -29,7 +29,7 @@ type Options struct {
 	Requests *limit.Budget
 	// Trust is whose certificates SNS may have; nil: as the system does.
 	Trust *tls.Config
-	Own   []uint16 // the ports that this server listens at
+	Own   publicnet.Ports // the ports that this server listens at
 	// Observe is called for each post; may be nil.
 	Observe func(source string, refused ingest.Reason)
 }

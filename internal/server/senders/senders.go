@@ -17,6 +17,7 @@ import (
 	pushsender "godwit.dev/godwit/internal/deliver/push"
 	sqssender "godwit.dev/godwit/internal/deliver/sqs"
 	"godwit.dev/godwit/internal/limit"
+	"godwit.dev/godwit/internal/publicnet"
 	"godwit.dev/godwit/internal/server/mailing"
 	"godwit.dev/godwit/internal/server/pushing"
 	"godwit.dev/godwit/internal/server/texting"
@@ -40,7 +41,7 @@ type Options struct {
 	// Trust is whom to believe to be the host that was asked for; nil: as the system does.
 	Trust *tls.Config
 	// Own are the ports of this server, which no endpoint may be at.
-	Own []uint16
+	Own publicnet.Ports
 	// Connections bounds how many there are to endpoints.
 	Connections *limit.Slots
 	// Dial makes the connections to HTTP endpoints; nil: over the network.

@@ -47,7 +47,7 @@ type Options struct {
 	// Trust is whose certificates endpoints may have; nil: as the system does.
 	Trust *tls.Config
 	// Own are the ports that the server listens at.
-	Own []uint16
+	Own publicnet.Ports
 	// Connections bound the connections at once; nil: nothing does.
 	Connections *limit.Slots
 	// Dial makes connections; nil: over the network, to allowed addresses.

@@ -32,7 +32,7 @@ type Options struct {
 	Injected func(a arn.ARN) error
 	// Trust is whose certificates an SMSC or a provider may have; nil: as the system does.
 	Trust *tls.Config
-	Own   []uint16 // the ports that this server listens at
+	Own   publicnet.Ports // the ports that this server listens at
 	// Receipt is called with what became of messages that were taken, in the words of SMPP; may be
 	// nil. Ended is called for the same as events of deliveries.
 	Receipt func(state string)

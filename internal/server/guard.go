@@ -53,11 +53,3 @@ func surface(path string) guard.Surface {
 		return guard.AWS
 	}
 }
-
-// guardedProfiles puts the guard in front of profiles. No origin may use them.
-func guardedProfiles(cfg config.Config, next http.Handler) http.Handler {
-	return guard.Handler(guard.Options{
-		Rules: rules(cfg), Next: next, Surface: func(string) guard.Surface { return guard.Profiles },
-		Refuse: func(w http.ResponseWriter, _ *http.Request, refusal guard.Refusal) { admin.Forbid(w, refusal.Text) },
-	})
-}

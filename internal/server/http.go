@@ -17,6 +17,7 @@ import (
 
 	"godwit.dev/godwit/internal/api/developer"
 	"godwit.dev/godwit/internal/config"
+	"godwit.dev/godwit/internal/server/profiles"
 	"godwit.dev/godwit/internal/wire/http1"
 )
 
@@ -257,4 +258,26 @@ func (p *router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func visits(r *http.Request) bool {
 	return r.Method == http.MethodGet && r.URL.Path == "/" && r.URL.RawQuery == "" &&
 		r.Header.Get("Authorization") == "" && strings.Contains(r.Header.Get("Accept"), "text/html")
+}
+
+// serveProfiles serves profiles at their own address, if one is set, until the server stops.
+func (s *Server) serveProfiles(ctx context.Context) error {
+	stop, err := ServeProfiles(ctx, s.cfg, s.log, s.limits)
+	if err != nil {
+		return err
+	}
+	s.stack.Push("profiles", func(context.Context) error { return stop() })
+	return nil
+}
+
+// ServeProfiles serves profiles of the process at the address of --pprof, if one is set, until it is stopped.
+func ServeProfiles(ctx context.Context, cfg config.Config, log *slog.Logger, limits *Limits) (stop func() error, err error) {
+	if cfg.Pprof == "" {
+		return func() error { return nil }, nil
+	}
+	l, err := ListenFor(ctx, "pprof", cfg.Pprof)
+	if err != nil {
+		return nil, err
+	}
+	return profiles.Serve(httpServer(cfg, log, limits, profiles.Handler(rules(cfg))), l, log), nil
 }

@@ -14,6 +14,7 @@ import (
 	"godwit.dev/godwit/internal/limit"
 	"godwit.dev/godwit/internal/limit/accounts"
 	"godwit.dev/godwit/internal/limit/conns"
+	"godwit.dev/godwit/internal/monitor/prom"
 	"godwit.dev/godwit/internal/wire"
 )
 
@@ -178,6 +179,15 @@ func (l *Limits) ofPosts(inner net.Listener) net.Listener {
 // watch makes a server report its idle connections, and bounds its HTTP/2 requests.
 func (l *Limits) watch(s *http.Server) {
 	s.ConnContext, s.ConnState, s.Handler = conns.Context, conns.State, conns.Streams(s.Handler)
+}
+
+// ProcessMetrics serves Prometheus what a node of a cluster knows of itself where it has no state; nil: the
+// settings ask for no metrics.
+func ProcessMetrics(cfg config.Config, limits *Limits) http.Handler {
+	if !cfg.Prometheus {
+		return nil
+	}
+	return prom.Process(config.Version, limits.stats)
 }
 
 // stats are what metrics show.

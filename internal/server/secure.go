@@ -2,28 +2,16 @@ package server
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
-	"path/filepath"
 
 	"godwit.dev/godwit/internal/bootstrap"
-	"godwit.dev/godwit/internal/certs"
 	"godwit.dev/godwit/internal/certs/acme"
 	"godwit.dev/godwit/internal/seal"
 	"godwit.dev/godwit/internal/wire/http1"
 )
-
-// certificates are the certificates for TLS.
-type certificates interface {
-	Config() *tls.Config
-	// Failing reports their problem; nil if there is none.
-	Failing() error
-	// Watch keeps them up to date until it is stopped.
-	Watch() (stop func())
-}
 
 // readRootKey reads the root key outside of the data, before anything is written. Without one
 // it is a development server: nil.
@@ -36,38 +24,6 @@ func (s *Server) readRootKey() (*seal.Root, error) {
 		return nil, fmt.Errorf("the root key cannot be read (--root-key): %w", err)
 	}
 	return root, nil
-}
-
-// openCertificates reads the server's certificates, or prepares to request them; secure stays
-// nil without TLS.
-func (s *Server) openCertificates(root *seal.Root) error {
-	c := &s.cfg
-	switch {
-	case c.TLSCert != "":
-		files, err := certs.Open(certs.Options{Cert: c.TLSCert, Key: c.TLSKey, ClientCA: c.TLSClientCA, Logger: s.log})
-		if err != nil {
-			return err
-		}
-		s.certificates = files
-		c.Live.OnReload(files.Reload)
-	case len(c.ACMEDomains) > 0:
-		cache := c.ACMECache
-		if cache == "" {
-			cache = filepath.Join(c.Data, "acme")
-		}
-		if root == nil {
-			return errors.New("--acme-domains: certificates are kept sealed with the root key, which there is none of here")
-		}
-		manager, err := acme.Open(acme.Options{
-			Domains: c.ACMEDomains, Directory: c.ACMEDirectory, Email: c.ACMEEmail, CA: c.ACMECA, ClientCA: c.TLSClientCA,
-			Cache: cache, Sealer: root.Sealer("certificates"), Logger: s.log,
-		})
-		if err != nil {
-			return err
-		}
-		s.certificates = manager
-	}
-	return nil
 }
 
 // watchCertificates renews certificates, once the server serves requests.

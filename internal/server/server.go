@@ -19,6 +19,7 @@ import (
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/server/banner"
+	"godwit.dev/godwit/internal/server/certificate"
 	"godwit.dev/godwit/internal/server/heap"
 	"godwit.dev/godwit/internal/server/rootkey"
 	"godwit.dev/godwit/internal/server/shutdown"
@@ -52,7 +53,7 @@ type Server struct {
 	notices      func() []string
 	save         func(context.Context) error // nil: there is nothing to save
 	handlers     Handlers                    // nil ones until Start has completed
-	certificates certificates                // nil: there is no TLS
+	certificates certificate.Source          // nil: there is no TLS
 }
 
 // New makes a server whose parts are made by build; nil: Assemble.
@@ -159,7 +160,7 @@ func (s *Server) start(ctx context.Context) error {
 	if err := rootkey.Check(s.cfg); err != nil {
 		return err
 	}
-	if err := s.openCertificates(root); err != nil {
+	if s.certificates, err = certificate.Open(&s.cfg, root, s.log); err != nil {
 		return err
 	}
 	// First the port: starting a second server by mistake should report the port, not a locked

@@ -77,7 +77,7 @@ func TestListeners(t *testing.T) {
 				has    string
 			}{
 				{"the queues, for operators", operators, "/_godwit/v1/queues", 200, `"posted"`},
-				{"the metrics", operators, "/metrics", 200, "godwit_"},
+				{"the metrics", operators, "/metrics", 200, `godwit_limit_used{limit="connections"}`},
 				{"the cluster", operators, "/_godwit/v1/cluster", 200, `"name":"b"`},
 				{"the queues, for clients", 0, "/_godwit/v1/queues", 403, "--admin-listen"},
 				{"the metrics, for clients", 0, "/metrics", 403, "--admin-listen"},
@@ -92,6 +92,15 @@ func TestListeners(t *testing.T) {
 			if status, text := ask(http.MethodPost, at(node, posts), "/in/shop", body); status != http.StatusAccepted {
 				t.Errorf("a post at node %s: %d %s", node, status, text)
 			}
+		}
+		owners := 0
+		for _, node := range names {
+			if _, text := ask(http.MethodGet, at(node, operators), "/metrics", ""); strings.Contains(text, `godwit_sqs_messages_sent_total{account="000000000000",queue="posted"`) {
+				owners++
+			}
+		}
+		if owners != 1 {
+			t.Errorf("the metrics of the queue are those of %d nodes", owners)
 		}
 		m.change("step-down")
 	}

@@ -181,8 +181,8 @@ func TestChartMakes(t *testing.T) {
 			"service": values{"annotations": values{"g": "h"}, "type": "LoadBalancer"}, "serviceAccount": values{"annotations": values{"i": "j"}},
 		}), []string{"NetworkPolicy r-godwit", "ServiceMonitor r-godwit"}},
 		"a cluster with a policy": {
-			with(cluster, values{"networkPolicy": values{"enabled": true, "from": []any{values{"podSelector": values{}}}}, "replicas": 5}),
-			[]string{"NetworkPolicy r-godwit", "PodDisruptionBudget r-godwit"},
+			with(cluster, values{"networkPolicy": values{"enabled": true, "from": []any{values{"podSelector": values{}}}}, "replicas": 5, "admin": values{"enabled": true}, "serviceMonitor": values{"enabled": true}}),
+			[]string{"NetworkPolicy r-godwit", "PodDisruptionBudget r-godwit", "ServiceMonitor r-godwit"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -305,7 +305,6 @@ func TestChartRefuses(t *testing.T) {
 		"a cluster without authority":  {with(single, values{"replicas": 3}), "godwit cluster init --dir cluster --node r-godwit-0"},
 		"an authority for nobody":      {with(cluster, values{"replicas": 1}), "replicas is 1"},
 		"an even number":               {with(cluster, values{"replicas": 2}), "/replicas"},
-		"an operators' port of nodes":  {with(cluster, values{"admin": values{"enabled": true}}), "admin.enabled"},
 		"metrics that nobody may read": {with(single, values{"serviceMonitor": values{"enabled": true}}), "takes admin.enabled"},
 		"a misspelt value":             {with(single, values{"replica": 1}), "replica"},
 		"a setting of several values":  {with(single, values{"settings": values{"cors-origins": []any{"a", "b"}}}), "cors-origins"},
@@ -371,7 +370,7 @@ func TestChartValues(t *testing.T) {
 // and the files are what it misses.
 func TestChartSettingsAreKnown(t *testing.T) {
 	missing := regexp.MustCompile(`no such file|is not there|there is no access key`)
-	for name, v := range map[string]values{"single": with(single, values{"admin": values{"enabled": true}}), "cluster": cluster, "secure": secure} {
+	for name, v := range map[string]values{"single": with(single, values{"admin": values{"enabled": true}}), "cluster": with(cluster, values{"admin": values{"enabled": true}}), "secure": secure} {
 		all := rendered(t, "r", v)
 		file := filepath.Join(t.TempDir(), "godwit.yaml")
 		if err := os.WriteFile(file, []byte(all["ConfigMap r-godwit"].(*corev1.ConfigMap).Data["godwit.yaml"]), 0o600); err != nil {

@@ -154,13 +154,7 @@ func (m *Metrics) Collect(out chan<- prometheus.Metric) {
 	}
 	gauge(diskLow, low)
 	if m.options.Limits != nil {
-		for _, l := range m.options.Limits() {
-			gauge(limitUsed, float64(l.Used), l.Name)
-			gauge(limitMost, float64(l.Limit), l.Name)
-			for d, n := range map[*prometheus.Desc]int64{limitRefused: l.Refused, limitWaited: l.Waited, limitCut: l.Cut} {
-				out <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n), l.Name)
-			}
-		}
+		limited(m.options.Limits).Collect(out)
 	}
 	if m.options.Spans != nil {
 		exported, dropped, failed := m.options.Spans()

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"godwit.dev/godwit/internal/arn"
@@ -102,15 +101,10 @@ var (
 
 // New makes Metrics.
 func New(o Options) *Metrics {
-	m := &Metrics{options: o, registry: prometheus.NewRegistry(), requests: map[operation]*Requests{}, refusals: newRefusals(o.Refusals)}
+	m := &Metrics{options: o, registry: newRegistry(o.Version), requests: map[operation]*Requests{}, refusals: newRefusals(o.Refusals)}
 	m.queues.limit, m.topics.limit, m.functions.limit = o.Series, o.Series, o.Series
 	m.queues.leave = func(c *monitor.QueueCounts, left bool) { c.Left.Store(left) }
-	build := prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "godwit_build_info", Help: "1, with the version as label.", ConstLabels: prometheus.Labels{"version": o.Version},
-	})
-	build.Set(1)
-	m.registry.MustRegister(build, m,
-		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.registry.MustRegister(m)
 	return m
 }
 

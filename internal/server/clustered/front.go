@@ -75,6 +75,9 @@ const (
 	readyPath  = "/_godwit/ready"
 )
 
+// metricsPath has the owner's metrics, and at the operators' listener of another node those of that one.
+const metricsPath = "/metrics"
+
 // front serves all requests to this node.
 type front struct {
 	part    *part

@@ -76,6 +76,15 @@ func (f *front) operators() http.Handler {
 		nodeapi.StatusPath: f.cluster, nodeapi.MetricsPath: f.metrics.ServeHTTP, nodeapi.StepDownPath: f.stepDownByOperator,
 		healthPath: f.healthy, readyPath: f.ready,
 	}
+	if process := server.ProcessMetrics(f.part.cfg, f.limits); process != nil {
+		own[metricsPath] = func(w http.ResponseWriter, r *http.Request) {
+			if f.part.owns() {
+				f.serve(w, r, forOperators, false)
+				return
+			}
+			process.ServeHTTP(w, r) // who asks all nodes would count those of the owner several times
+		}
+	}
 	guarded := server.Guarded(f.part.cfg, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { own[r.URL.Path](w, r) }))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		forget(r)

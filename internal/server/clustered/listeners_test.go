@@ -28,7 +28,7 @@ func asked(ctx context.Context, h http.Handler, method, path string, headers ...
 // another node's, which only peers can tell.
 func TestListeners(t *testing.T) {
 	o := startOwning(t) // another node owns the state
-	o.part.cfg.AdminListen, o.part.cfg.IngestListen = "127.0.0.1:0", "127.0.0.1:0"
+	o.part.cfg.AdminListen, o.part.cfg.IngestListen, o.part.cfg.Prometheus = "127.0.0.1:0", "127.0.0.1:0", true
 	f := o.part.front
 	o.until(o.mine(), "it follows", func(s node.State) bool { return s.Owner == "b" })
 	peer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -44,6 +44,10 @@ func TestListeners(t *testing.T) {
 		if got := out.Header().Get("Listener"); out.Code != http.StatusOK || got != c.want {
 			t.Errorf("what came for %s is forwarded as for %q, status %d: %s", name, got, out.Code, out.Body)
 		}
+	}
+	const ofProcess, ofState = "godwit_limit_max", "godwit_disk_low"
+	if out := asked(t.Context(), f.operators(), http.MethodGet, metricsPath); !strings.Contains(out.Body.String(), ofProcess) || strings.Contains(out.Body.String(), ofState) {
+		t.Errorf("metrics of a node that follows: status %d: %.300s", out.Code, out.Body)
 	}
 
 	o.take()
@@ -69,6 +73,9 @@ func TestListeners(t *testing.T) {
 		"metrics of nodes":                     {f.operators(), "GET", nodeapi.MetricsPath, nil, 200, "godwit_cluster"},
 		"a web page that reads the status":     {f.operators(), "GET", nodeapi.StatusPath, []string{"Origin", "http://example.test"}, 403, "example.test"},
 		"a web page that has a node step down": {f.operators(), "POST", nodeapi.StepDownPath, nil, 403, "step-down"},
+		"metrics of the process":               {f.operators(), "GET", metricsPath, nil, 200, ofProcess},
+		"metrics of the state":                 {f.operators(), "GET", metricsPath, nil, 200, ofState},
+		"metrics, for clients":                 {f, "GET", metricsPath, nil, 403, "--admin-listen"},
 		"the probe":                            {f.operators(), "GET", healthPath, nil, 200, "ok"},
 		"readiness":                            {f.operators(), "GET", readyPath, nil, 200, "true"},
 	} {

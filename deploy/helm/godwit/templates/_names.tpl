@@ -37,9 +37,6 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- if not (or .Values.tls.secretName .Values.allowPlainHTTP) }}
 {{- fail "tls.secretName is missing; or set allowPlainHTTP, where a proxy in front or the network keeps requests secret" }}
 {{- end }}
-{{- if and .Values.admin.enabled (include "godwit.cluster" .) }}
-{{- fail "admin.enabled: a node of a cluster has one listener for clients; /_godwit/ and /metrics take a signature there" }}
-{{- end }}
 {{- if and .Values.serviceMonitor.enabled (not .Values.admin.enabled) }}
 {{- fail "serviceMonitor.enabled takes admin.enabled: at the port for clients /metrics takes a signature" }}
 {{- end }}

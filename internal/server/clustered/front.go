@@ -56,6 +56,10 @@ var ofPeers = []string{forwardedHeader, sourceHeader, secureHeader, hostlessHead
 // ofFraming are headers that say how a request is written on its connection.
 var ofFraming = map[string]bool{"Connection": true, "Transfer-Encoding": true, "Trailer": true, "Upgrade": true}
 
+// replayed are headers for which http.Transport repeats a request without a body when a connection
+// breaks, if they are written like that.
+var replayed = []string{"Idempotency-Key", "X-Idempotency-Key"}
+
 // ofProxies are headers of requests that came through a proxy.
 var ofProxies = []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"}
 
@@ -131,6 +135,12 @@ func (f *front) handOnTo(peers []roster.Peer) {
 				for name, values := range r.In.Header {
 					if !ofFraming[name] {
 						r.Out.Header[name] = values
+					}
+				}
+				for _, name := range replayed {
+					if values, ok := r.Out.Header[name]; ok {
+						delete(r.Out.Header, name)
+						r.Out.Header[strings.ToLower(name)] = values
 					}
 				}
 				if values, ok := r.In.Header["Connection"]; ok {

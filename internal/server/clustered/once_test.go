@@ -25,6 +25,11 @@ func TestForwardedOnce(t *testing.T) {
 		if r.URL.Path == "/before" {
 			return
 		}
+		for _, name := range replayed {
+			if r.Header.Get(name) != "a key" {
+				t.Errorf("%s is forwarded as %q", name, r.Header.Get(name))
+			}
+		}
 		if asked.Add(1) == 1 {
 			first(w, r)
 		}
@@ -60,6 +65,9 @@ func TestForwardedOnce(t *testing.T) {
 		r := httptest.NewRequestWithContext(t.Context(), c.method, "/?Action=Publish", strings.NewReader(c.body))
 		if c.unkept {
 			r.ContentLength = -1
+		}
+		for _, name := range replayed {
+			r.Header.Set(name, "a key")
 		}
 		out := httptest.NewRecorder()
 		f.ServeHTTP(out, r)

@@ -88,6 +88,7 @@ type front struct {
 	proxies atomic.Pointer[map[string]*httputil.ReverseProxy] // by the name of the peer
 	closing atomic.Bool
 	metrics http.Handler
+	guarded http.Handler   // what any node tells of the cluster, but not to web pages
 	limits  *server.Limits // of this process, whichever node owns the state
 	busy    atomic.Int64   // requests in progress in this process
 	kept    atomic.Int64   // bytes of bodies that are kept for another owner
@@ -103,6 +104,13 @@ func newFront(p *part) *front {
 	f := &front{part: p, patience: usualPatience, limits: server.NewLimitsOfNode(p.cfg, p.log, len(p.peers()))}
 	f.mayKeep = f.limits.Bytes() / keptShare
 	f.metrics = status.Metrics(func(ctx context.Context) status.Cluster { return f.status(ctx) })
+	f.guarded = server.Guarded(p.cfg, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == nodeapi.MetricsPath {
+			f.metrics.ServeHTTP(w, r)
+			return
+		}
+		f.cluster(w, r)
+	}))
 	f.handOnTo(p.peers())
 	return f
 }
@@ -199,11 +207,7 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			http.Error(w, "on the machine itself, or by godwit cluster status --dir", http.StatusForbidden)
 			return
 		}
-		if r.URL.Path == nodeapi.MetricsPath {
-			f.metrics.ServeHTTP(w, r)
-			return
-		}
-		f.cluster(w, r)
+		f.guarded.ServeHTTP(w, r)
 	case nodeapi.StepDownPath:
 		if f.part.cfg.Production {
 			r.Header.Del(nodeapi.OperatorHeader) // by the node's certificate only, or at --admin-listen

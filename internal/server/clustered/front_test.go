@@ -52,12 +52,14 @@ func TestOwnPaths(t *testing.T) {
 		{"one by a web page", false, "POST", nodeapi.StepDownPath, here, "", 403},
 		{"one where nobody serves", false, "POST", nodeapi.StepDownPath, here, nodeapi.OperatorHeader, 503},
 		{"what only peers ask", false, "POST", "/snapshot", here, "", 503}, // it waits for an owner like all else
+		{"by a web page", false, "GET", nodeapi.StatusPath, here, "Origin", 403},
+		{"metrics by a web page", false, "GET", nodeapi.MetricsPath, here, "Origin", 403},
 		{"the probe", true, "GET", healthPath, elsewhere, "", 200},
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel() // nobody is waited for
 		r := httptest.NewRequestWithContext(ctx, c.method, c.path, nil)
-		r.RemoteAddr = c.from
+		r.Host, r.RemoteAddr = "127.0.0.1:4566", c.from
 		if c.header != "" {
 			r.Header.Set(c.header, "x")
 		}

@@ -73,7 +73,7 @@ func (p *part) answerOthers(ctx context.Context, secure *tls.Config) (stop func(
 // operators serves operators, who need no signature there. What is the node's own is answered by it.
 func (f *front) operators() http.Handler {
 	own := map[string]http.HandlerFunc{
-		nodeapi.StatusPath: f.cluster, nodeapi.MetricsPath: f.metrics.ServeHTTP, nodeapi.StepDownPath: f.stepDownByOperator,
+		nodeapi.StatusPath: f.guarded.ServeHTTP, nodeapi.MetricsPath: f.guarded.ServeHTTP, nodeapi.StepDownPath: f.stepDownByOperator,
 		healthPath: f.healthy, readyPath: f.ready,
 	}
 	if process := server.ProcessMetrics(f.part.cfg, f.limits); process != nil {

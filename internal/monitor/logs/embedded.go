@@ -16,8 +16,8 @@ const (
 	// filters that a group may have would make of as many events as a call may have.
 	maxEmbeddedValues = MaxFilters * batchEvents
 	// maxHeld is how many datapoints are held before they are recorded, some 500 bytes each: the events of
-	// a call may be of so many seconds that it would hold hundreds of thousands.
-	maxHeld = 10 * maxRecorded
+	// a call may be of so many seconds that it would hold hundreds of thousands. Each time waits for a sync.
+	maxHeld = 10_000
 )
 
 // series is where embedded values belong.

@@ -25,8 +25,8 @@ type Options struct {
 	// MaxBytes bounds the approximate size of events on disk, before compression: beyond it the
 	// oldest are removed. 0: no bound.
 	MaxBytes int64
-	// Record takes the values that metric filters make of events, and those embedded in events; nil:
-	// nobody does.
+	// Record takes the values that metric filters make of events, and those embedded in events, and waits
+	// until they are durable; nil: nobody does.
 	Record func(data ...metrics.Datapoint) error
 }
 

@@ -166,10 +166,6 @@ func (l *Logs) Filters(group arn.ARN) ([]MetricFilter, error) {
 // noDetails is the size of details without any.
 const noDetails = len("{}")
 
-// maxRecorded bounds how many datapoints are recorded at once, as PutMetricData does: events may be of a day,
-// and each minute makes one for each filter.
-const maxRecorded = 1000
-
 // measure makes the values of a group's metric filters of events that were put into it, and those that
 // are embedded in them. own says that the events are the server's. Like other metrics that are made of
 // what happens, they follow it: a crash in between loses them.
@@ -178,13 +174,14 @@ func (l *Logs) measure(group arn.ARN, g groupRecord, events []Event, own bool) {
 		return
 	}
 	record := func(data []metrics.Datapoint) bool {
-		for some := range slices.Chunk(data, maxRecorded) {
-			if err := l.options.Record(some...); err != nil {
-				l.kernel.Logger.Error("metrics of log events are lost", "group", group.String(), "error", err)
-				return false
-			}
+		if len(data) == 0 {
+			return true
 		}
-		return true
+		err := l.options.Record(data...)
+		if err != nil {
+			l.kernel.Logger.Error("metrics of log events are lost", "group", group.String(), "error", err)
+		}
+		return err == nil
 	}
 	if l.embedded(group, g.id, events, own, record) && len(events) > 0 && len(g.details) > noDetails {
 		record(l.filter(group, g, events))

@@ -137,18 +137,23 @@ type Datapoint struct {
 	Add func(*Set)
 }
 
-// Put adds clients' values. It is durable on return. Errors: kernel.ErrFull, the store's.
+// maxPut bounds the datapoints of a command, which holds the shard's lock: as many as PutMetricData takes.
+const maxPut = 1000
+
+// Put adds clients' values, a part of them after the other. They are durable on return; on an error some
+// may be. Errors: kernel.ErrFull, the store's.
 func (s *Store) Put(data ...Datapoint) error {
 	if s.kernel.Full() {
 		return kernel.ErrFull
 	}
-	_, err := s.shard.Run(journal.Lazy, func(*kernel.Tx) error { return s.put(data) })
-	if err != nil {
-		return err
-	}
-	if max(s.slots.Load(), s.series.Load()) >= int64(s.options.MaxPending) {
-		if _, err := s.flush(squeeze); err != nil {
+	for part := range slices.Chunk(data, maxPut) {
+		if _, err := s.shard.Run(journal.Lazy, func(*kernel.Tx) error { return s.put(part) }); err != nil {
 			return err
+		}
+		if max(s.slots.Load(), s.series.Load()) >= int64(s.options.MaxPending) {
+			if _, err := s.flush(squeeze); err != nil {
+				return err
+			}
 		}
 	}
 	s.Sync()

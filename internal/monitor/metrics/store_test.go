@@ -60,6 +60,28 @@ func advance(t rapid.TB, c *clock.Virtual, d time.Duration) {
 	}
 }
 
+// What is put is added in parts, so that other commands need not wait for all of it.
+func TestPutInParts(t *testing.T) {
+	s := open(t, memory.New(), clock.NewVirtual(start))
+	var data []Datapoint
+	for i := range 2*maxPut + 1 {
+		data = append(data, Datapoint{Metric: Metric{scope, "n", fmt.Sprint(i), ""}, Unit: "Count", Second: start.Unix(), Add: func(set *Set) { set.Add(1, 1) }})
+	}
+	before := s.shard.CommandCount
+	if err := s.Put(data...); err != nil {
+		t.Fatal(err)
+	}
+	if n := s.shard.CommandCount - before; n < 3 {
+		t.Errorf("%d commands", n)
+	}
+	for i := range data {
+		points, err := s.Read(data[i].Metric, "Count", start.Unix()-60, start.Unix()+60, 60)
+		if err != nil || len(points) != 1 || points[0].Set.Count != 1 {
+			t.Fatalf("metric %d: %v, %v", i, points, err)
+		}
+	}
+}
+
 // While the disk is short of space, clients put nothing.
 func TestFullDisk(t *testing.T) {
 	st := memory.New()

@@ -3,7 +3,10 @@
 // math expressions with CloudWatch metrics".
 package metricmath
 
-import "godwit.dev/godwit/internal/fault"
+import (
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/metricmath/search"
+)
 
 // MaxExpression is the length of the longest expression, in characters. Source: the API model.
 const MaxExpression = 2048
@@ -16,6 +19,13 @@ const maxDepth = 100
 // and with them its memory. It is out of reach, too.
 const maxParts = 50_000
 
+// MaxSearches is how many times SEARCH may be in the expressions of a program, as each looks at all
+// metrics. Source: "Search expression limits", for a graph.
+const MaxSearches = 100
+
+// fallbackSearchPeriod is the period in seconds of a SEARCH that says none, in a query without one.
+const fallbackSearchPeriod = 300
+
 // Why expressions are refused. The first field of each is the query's Id.
 var (
 	ErrSyntax      = fault.NewRule(fault.ValidationFailed, "metricmath: syntax")
@@ -27,6 +37,9 @@ var (
 	ErrArguments   = fault.NewRule(fault.ValidationFailed, "metricmath: arguments") // the function
 	ErrOperands    = fault.NewRule(fault.ValidationFailed, "metricmath: operands")  // the operator
 	ErrElements    = fault.NewRule(fault.ValidationFailed, "metricmath: elements of an array")
+	ErrSearch      = fault.NewRule(fault.ValidationFailed, "metricmath: text of a search")
+	ErrSearches    = fault.NewRule(fault.ValidationFailed, "metricmath: too many searches") // the limit
+	ErrSearched    = fault.NewRule(fault.ValidationFailed, "metricmath: too much to search")
 	ErrScalar      = fault.NewRule(fault.ValidationFailed, "metricmath: scalar result")
 	ErrDepth       = fault.NewRule(fault.ValidationFailed, "metricmath: nested too deep") // the limit
 	ErrParts       = fault.NewRule(fault.ValidationFailed, "metricmath: too many parts")  // the limit
@@ -55,4 +68,15 @@ type Series struct {
 	Label  string
 	Period int64 // seconds
 	Points []Point
+	// Of tells what the series is of, in numbers of those who evaluate; 0: it is not told, as of what
+	// several series make.
+	Of int
+}
+
+// Search is a SEARCH in an expression.
+type Search struct {
+	*search.Search
+	Query     int    // the place of the query
+	Statistic string // as it stands
+	Period    int64  // seconds, of any number
 }

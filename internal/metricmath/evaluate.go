@@ -16,6 +16,9 @@ type Options struct {
 	// Read returns the points of a metric, by its place among the queries. It is called once at
 	// most for each metric.
 	Read func(query int) ([]Point, error)
+	// Search calls f with the series that a search finds, in order, and returns its error. nil: SEARCH is
+	// not supported.
+	Search func(s *Search, f func(Series) error) error
 	// Span is the range of time for series with a period in seconds, in epoch seconds: periods
 	// begin at from and at the multiples of the period after it, below to.
 	Span   func(period int64) (from, to int64)
@@ -43,7 +46,8 @@ func (p *Program) Evaluate(o Options) *Evaluation {
 }
 
 // Result returns the time series of a query, in the order of an array. Its errors are those of
-// Read, and ErrDatapoints.
+// Read and Search, and ErrDatapoints. Of is one more than the place of a metric among the queries, or
+// what Search has set.
 func (e *Evaluation) Result(query int) ([]Series, error) {
 	v, err := e.of(query)
 	if err != nil {
@@ -129,7 +133,7 @@ func (e *Evaluation) compute(query int) (*value, error) {
 		if err != nil {
 			return nil, err
 		}
-		v := &value{kind: single, series: []Series{{q.Label, q.Period, points}}, own: len(points) + seriesPoints}
+		v := &value{kind: single, series: []Series{{Label: q.Label, Period: q.Period, Points: points, Of: query + 1}}, own: len(points) + seriesPoints}
 		return v, e.reserve(v.own)
 	}
 	v, err := e.evaluate(e.roots[query])
@@ -146,7 +150,8 @@ func (e *Evaluation) compute(query int) (*value, error) {
 			}
 			v.own += long
 		}
-		labelled[i] = Series{label, s.Period, s.Points}
+		labelled[i] = s
+		labelled[i].Label = label
 	}
 	v.series = labelled
 	return v, e.spend(len(labelled))
@@ -174,8 +179,13 @@ func (e *Evaluation) evaluate(n *node) (*value, error) {
 		return &value{}, nil
 	default:
 	}
-	if n.text == "METRICS" && n.operation == aCall {
-		return e.metricsOf(n)
+	if n.operation == aCall {
+		switch n.text {
+		case "METRICS":
+			return e.metricsOf(n)
+		case "SEARCH":
+			return e.searched(n)
+		}
 	}
 	parts := make([]*value, len(n.parts))
 	used := 0
@@ -255,17 +265,29 @@ func (e *Evaluation) metricsOf(n *node) (*value, error) {
 	return v, nil
 }
 
+func (e *Evaluation) searched(n *node) (*value, error) {
+	if e.options.Search == nil {
+		return nil, ErrUnsupported.With(e.queries[e.current].ID, n.text)
+	}
+	v := &value{kind: array}
+	return v, e.options.Search(n.search, func(s Series) error {
+		more := len(s.Points) + seriesPoints + len(s.Label)/pointBytes
+		v.series, v.own = append(v.series, s), v.own+more
+		return e.reserve(more)
+	})
+}
+
 // fallbackPeriod is the period of series that depend on no metric, in seconds.
 const fallbackPeriod = 60
 
 // period is the period of a series that the current expression makes of nothing, in seconds:
-// the expression's own, or the longest that the periods of its metrics are multiples of, or else
+// the expression's own, or the longest that the periods of its metrics and searches are multiples of, or else
 // of all metrics.
 func (e *Evaluation) period() int64 {
 	if own := e.queries[e.current].Period; own > 0 {
 		return own
 	}
-	all := int64(0)
+	all := e.steps[e.current]
 	for _, metric := range e.metrics[e.current] {
 		all = divisor(all, e.queries[metric].Period)
 	}

@@ -24,6 +24,10 @@ var functions = map[string]*function{
 		return array, len(parts) == 0 || parts[0].operation == aText
 	}, nil, true}, // see metricsOf
 
+	"SEARCH": {2, 3, func(i int, n *node) bool { return i < 2 && n.operation == aText }, func(parts []*node) (kind, bool) {
+		return array, parts[0].operation == aText && parts[1].operation == aText && (len(parts) == 2 || parts[2].operation == aNumber)
+	}, nil, false}, // see searched
+
 	"ABS":         each(math.Abs),
 	"CEIL":        each(math.Ceil),
 	"FLOOR":       each(math.Floor),

@@ -120,7 +120,7 @@ func choose(e *Evaluation, _ *node, parts []*value) (*value, error) {
 		case otherwise.kind == single:
 			made = otherwise.series[0]
 		}
-		made.Label = ""
+		made.Label, made.Of = "", 0
 		return &value{series: []Series{made}}, e.reserve(len(made.Points) + seriesPoints)
 	}
 	of := func(v *value) func(at int64) float64 {
@@ -144,7 +144,7 @@ func choose(e *Evaluation, _ *node, parts []*value) (*value, error) {
 		return yes(p.At)
 	})
 	if err == nil {
-		made.series[0].Label = ""
+		made.series[0].Label, made.series[0].Of = "", 0
 	}
 	return made, err
 }

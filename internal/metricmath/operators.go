@@ -97,6 +97,7 @@ func (e *Evaluation) eachSeries(of *value, f func(s *Series) (Series, error)) (*
 		if v.series[i], err = f(&of.series[i]); err != nil {
 			return nil, err
 		}
+		v.series[i].Of = of.series[i].Of
 	}
 	return v, nil
 }

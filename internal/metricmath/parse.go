@@ -37,7 +37,8 @@ type node struct {
 	parts     []*node
 
 	kind    kind
-	queries []int // the queries of an Id, or of METRICS
+	queries []int   // the queries of an Id, or of METRICS
+	search  *Search // of SEARCH
 }
 
 type token struct {
@@ -66,7 +67,7 @@ func (p *parser) invalid() *node { return p.refuse(ErrSyntax.With(p.query)) }
 
 // unsupported are functions of AWS that are not built.
 var unsupported = map[string]bool{
-	"ANOMALY_DETECTION_BAND": true, "DB_PERF_INSIGHTS": true, "INSIGHT_RULE_METRIC": true, "LAMBDA": true, "SEARCH": true, "SERVICE_QUOTA": true,
+	"ANOMALY_DETECTION_BAND": true, "DB_PERF_INSIGHTS": true, "INSIGHT_RULE_METRIC": true, "LAMBDA": true, "SERVICE_QUOTA": true,
 }
 
 // parse parses the expression of a query. tokens is how many it has.

@@ -1,6 +1,11 @@
 package metricmath
 
-import "strings"
+import (
+	"cmp"
+	"strings"
+
+	"godwit.dev/godwit/internal/metricmath/search"
+)
 
 // Program are queries whose expressions are parsed and of the right types.
 type Program struct {
@@ -12,6 +17,8 @@ type Program struct {
 	used    []int            // how many parts of expressions refer to the query
 	metrics [][]int          // those that an expression needs, also by others
 	chosen  map[string][]int // the metrics of METRICS, by its text
+	steps   []int64          // of the queries: the greatest common divisor of those of the searches that it needs; 0: none
+	all     []*Search
 }
 
 // state is how far the compilation of a query is.
@@ -29,7 +36,7 @@ func Compile(queries []Query) (*Program, error) {
 	n := len(queries)
 	p := &Program{
 		queries: queries, byID: make(map[string]int, n), roots: make([]*node, n), kinds: make([]kind, n), states: make([]state, n), used: make([]int, n),
-		metrics: make([][]int, n), chosen: map[string][]int{},
+		metrics: make([][]int, n), chosen: map[string][]int{}, steps: make([]int64, n),
 	}
 	parts := 0
 	for i, q := range queries {
@@ -62,6 +69,9 @@ func (p *Program) Array(query int) bool { return p.kinds[query] == array }
 
 // Metrics are the metrics that the result of a query needs, by their place among the queries.
 func (p *Program) Metrics(query int) []int { return p.metrics[query] }
+
+// Searches are those of all expressions.
+func (p *Program) Searches() []*Search { return p.all }
 
 // compile finds the types in the expression of a query, and first in those that it needs.
 func (p *Program) compile(query int) error {
@@ -102,6 +112,7 @@ func (c *checker) id() string { return c.queries[c.query].ID }
 // need records that the expression refers to a query.
 func (c *checker) need(query int) {
 	c.used[query]++
+	c.steps[c.query] = divisor(c.steps[c.query], c.steps[query])
 	for _, metric := range c.metrics[query] {
 		c.needs[metric] = true
 	}
@@ -182,6 +193,8 @@ func (c *checker) call(n *node) error {
 		for _, metric := range n.queries {
 			c.need(metric)
 		}
+	case "SEARCH":
+		return c.search(n)
 	case "PERIOD":
 		if part := n.parts[0]; part.operation != anID || c.queries[part.queries[0]].Expression != "" {
 			return ErrArguments.With(c.id(), n.text)
@@ -189,6 +202,30 @@ func (c *checker) call(n *node) error {
 	}
 	return nil
 }
+
+// search parses the text of a SEARCH.
+func (c *checker) search(n *node) error {
+	parsed, ok := search.Parse(n.parts[0].text)
+	if !ok {
+		return ErrSearch.With(c.id(), search.MaxText)
+	}
+	if len(c.all) == MaxSearches {
+		return ErrSearches.With(c.id(), MaxSearches)
+	}
+	n.search = &Search{Search: parsed, Query: c.query, Statistic: n.parts[1].text, Period: cmp.Or(c.queries[c.query].Period, fallbackSearchPeriod)}
+	if len(n.parts) == 3 {
+		n.search.Period = int64(min(n.parts[2].number, maxPeriod))
+		if float64(n.search.Period) != n.parts[2].number {
+			return ErrArguments.With(c.id(), n.text)
+		}
+	}
+	c.all = append(c.all, n.search)
+	c.steps[c.query] = divisor(c.steps[c.query], n.search.Period)
+	return nil
+}
+
+// maxPeriod is beyond the longest period, in seconds.
+const maxPeriod = 1 << 40
 
 // choose returns the metrics with a text in their Ids.
 func (p *Program) choose(text string) []int {

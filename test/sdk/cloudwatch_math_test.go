@@ -133,7 +133,6 @@ func TestMetricMathErrors(t *testing.T) {
 		"m1 +":                         "Error in expression 'e1': Invalid syntax",
 		"MEDIAN(m1)":                   "Error in expression 'e1': Function 'MEDIAN' not found",
 		"ANOMALY_DETECTION_BAND(m1)":   "Error in expression 'e1': The function ANOMALY_DETECTION_BAND is not supported.",
-		"SEARCH('{shop} x', 'Sum')":    "Error in expression 'e1': The function SEARCH is not supported.",
 		"SELECT AVG(x) FROM y":         "Error in expression 'e1': Metrics Insights queries are not supported.",
 		"m1 + m3":                      "Error in expression 'e1': There is no metric and no expression with the Id 'm3'.",
 		"m1 + e1":                      "Error in expression 'e1': It refers to itself.",

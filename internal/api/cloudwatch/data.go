@@ -49,7 +49,7 @@ type query struct {
 // newest values first; of an expression, one for each of its time series. Periods begin as in
 // GetMetricStatistics. If there are more values than requested, the answer ends after that
 // number, also within a result; its token continues there.
-func (s *Service) getMetricData(_ context.Context, call *api.Call, in *GetMetricDataInput) (*GetMetricDataOutput, error) {
+func (s *Service) getMetricData(ctx context.Context, call *api.Call, in *GetMetricDataInput) (*GetMetricDataOutput, error) {
 	queries, err := readQueries(call, in)
 	if err != nil {
 		return nil, err
@@ -79,7 +79,7 @@ func (s *Service) getMetricData(_ context.Context, call *api.Call, in *GetMetric
 	if !ok || !ok2 || begin.query >= max(len(queries), 1) {
 		return nil, fault.New(fault.InvalidNextToken, "")
 	}
-	asked := &asked{service: s, queries: queries, program: program, now: call.Time, from: from, to: to, ascending: ascending}
+	asked := &asked{ctx: ctx, service: s, scope: scope(call), queries: queries, program: program, now: call.Time, from: from, to: to, ascending: ascending}
 	out := &GetMetricDataOutput{MetricDataResults: []MetricDataResult{}, Messages: []MessageData{}}
 	labels := 0
 	for at := begin.query; at < len(queries); at++ {
@@ -93,6 +93,9 @@ func (s *Service) getMetricData(_ context.Context, call *api.Call, in *GetMetric
 		n, result, err := asked.results(at)
 		if err != nil {
 			return nil, err
+		}
+		if asked.searching.exceeded && len(out.Messages) == 0 {
+			out.Messages = append(out.Messages, tooManyFound)
 		}
 		here := place{query: at}
 		if at == begin.query {

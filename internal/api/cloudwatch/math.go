@@ -1,12 +1,14 @@
 package cloudwatch
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"time"
 
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/metricmath"
+	"godwit.dev/godwit/internal/monitor/metrics"
 )
 
 // Bounds of the expressions in a request, in datapoints: of what they hold at once, and of all
@@ -40,12 +42,18 @@ func compile(queries []query) (*metricmath.Program, error) {
 	for i, q := range queries {
 		all[i] = metricmath.Query{ID: q.id, Expression: q.expression, Label: q.label, Period: q.period}
 	}
-	return metricmath.Compile(all)
+	program, err := metricmath.Compile(all)
+	if err != nil {
+		return nil, err
+	}
+	return program, checkSearches(queries, program.Searches())
 }
 
 // asked are queries with their range of time.
 type asked struct {
+	ctx       context.Context // of the request
 	service   *Service
+	scope     metrics.Scope
 	queries   []query
 	program   *metricmath.Program // nil: there are no expressions
 	now       time.Time
@@ -53,6 +61,7 @@ type asked struct {
 	ascending bool
 
 	evaluation *metricmath.Evaluation // nil: not begun
+	searching  searching
 }
 
 // span is the range of time for a period in seconds, in epoch seconds.
@@ -68,7 +77,7 @@ func (a *asked) results(at int) (n int, result func(i int) MetricDataResult, err
 		return 1, func(int) MetricDataResult { return only }, err
 	}
 	if a.evaluation == nil {
-		a.evaluation = a.program.Evaluate(metricmath.Options{Read: a.read, Span: a.span, Bounds: metricmath.Bounds{Held: maxHeld, Made: maxMade}})
+		a.evaluation = a.program.Evaluate(metricmath.Options{Read: a.read, Search: a.search, Span: a.span, Bounds: metricmath.Bounds{Held: maxHeld, Made: maxMade}})
 	}
 	all, err := a.evaluation.Result(at)
 	var messages []MessageData
@@ -93,8 +102,9 @@ func (a *asked) results(at int) (n int, result func(i int) MetricDataResult, err
 }
 
 // read returns the points of a metric, for expressions.
-func (a *asked) read(at int) ([]metricmath.Point, error) {
-	q := &a.queries[at]
+func (a *asked) read(at int) ([]metricmath.Point, error) { return a.points(&a.queries[at]) }
+
+func (a *asked) points(q *query) ([]metricmath.Point, error) {
 	from, to := a.span(q.period)
 	result, err := a.service.answer(q, from, to, true)
 	if err != nil {

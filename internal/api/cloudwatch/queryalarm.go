@@ -76,14 +76,18 @@ func readAlarmQueries(call *api.Call, c *alarm.Config, in []MetricDataQuery) err
 	if err != nil {
 		return err
 	}
+	searches := program != nil && len(program.Searches()) > 0
 	for i := range queries {
-		if program != nil && program.Array(i) {
+		if program != nil && program.Array(i) && !searches {
 			return unfit("Metrics expression that return multi time series are only allowed for MetricsInsights expression with an ORDER BY clause")
 		}
 		c.Metrics = append(c.Metrics, keptQuery(&in[i], queries[i].returned))
 	}
 	if c.Period, err = onePeriod(c.Metrics); err != nil {
 		return err
+	}
+	if searches { // AWS says so once there is a Period
+		return errSearchInAlarm()
 	}
 	if text, err := json.Marshal(c.Metrics); err != nil || len(text) > maxAlarmQueries {
 		return unfit("The Metrics of an alarm must not be larger than %d bytes.", maxAlarmQueries)

@@ -1,0 +1,251 @@
+// Package search has the language of CloudWatch's search expressions, the first argument of SEARCH in
+// metric math: a text that selects metrics by the parts of their names. It is pure. Source:
+// "CloudWatch search expression syntax".
+package search
+
+import (
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// MaxText is the length of the longest text, in characters. Source: "Search expression limits".
+const MaxText = 1024
+
+// Dimension is a dimension of a metric.
+type Dimension struct{ Name, Value string }
+
+// Metric is what a search may find.
+type Metric struct {
+	Account, Namespace, Name string
+	Dimensions               []Dimension // with different names
+}
+
+// Search is a parsed text.
+type Search struct {
+	schema     bool
+	namespace  string   // of the schema
+	dimensions []string // of the schema, sorted; none: a metric may have any
+	term       *node    // nil: the schema is all
+}
+
+// Namespace is the only namespace in which the search finds metrics; empty: all.
+func (s *Search) Namespace() string { return s.namespace }
+
+// Match reports whether the search finds a metric. looks is how many of the metric's texts were compared.
+func (s *Search) Match(m *Metric) (ok bool, looks int) {
+	if s.schema && (m.Namespace != s.namespace || !s.sameDimensions(m.Dimensions)) {
+		return false, 1
+	}
+	if s.term == nil {
+		return true, 1
+	}
+	x := subject{Metric: m, texts: make([]text, 2+2*len(m.Dimensions))}
+	ok = s.term.match(&x)
+	return ok, x.looks + 1
+}
+
+// sameDimensions reports whether dimensions have the names of the schema, and no other.
+func (s *Search) sameDimensions(all []Dimension) bool {
+	if len(s.dimensions) == 0 {
+		return true
+	}
+	if len(s.dimensions) != len(all) {
+		return false
+	}
+	for i := range all {
+		if _, found := slices.BinarySearch(s.dimensions, all[i].Name); !found {
+			return false
+		}
+	}
+	return true
+}
+
+// operation is what a node does.
+type operation int
+
+const (
+	aTerm operation = iota
+	aNegation
+	aConjunction
+	aDisjunction
+)
+
+// node is a part of a search term.
+type node struct {
+	operation operation
+	parts     []*node
+
+	property string // that the term is for; empty: any
+	exact    bool   // the whole text, as it stands
+	text     text
+}
+
+// subject is a metric with its texts taken apart, as far as that was needed: the namespace, the name,
+// and the name and the value of each dimension.
+type subject struct {
+	*Metric
+	texts []text
+	looks int
+}
+
+// The places of texts. Those of dimensions follow, the name before the value.
+const (
+	theNamespace = iota
+	theName
+	theDimensions
+)
+
+func (x *subject) raw(i int) string {
+	switch {
+	case i == theNamespace:
+		return x.Namespace
+	case i == theName:
+		return x.Name
+	case i%2 == 0:
+		return x.Dimensions[i/2-1].Name
+	}
+	return x.Dimensions[i/2-1].Value
+}
+
+func (n *node) match(x *subject) bool {
+	switch n.operation {
+	case aNegation:
+		return !n.parts[0].match(x)
+	case aConjunction:
+		return !slices.ContainsFunc(n.parts, func(part *node) bool { return !part.match(x) })
+	case aDisjunction:
+		return slices.ContainsFunc(n.parts, func(part *node) bool { return part.match(x) })
+	case aTerm:
+	}
+	switch n.property {
+	case "":
+		for i := range x.texts {
+			if n.fits(x, i) {
+				return true
+			}
+		}
+		return false
+	case "MetricName":
+		return n.fits(x, theName)
+	case "Namespace":
+		return n.fits(x, theNamespace)
+	case ":aws.AccountId":
+		x.looks++
+		return n.text.raw == x.Account || n.text.raw == "LOCAL"
+	}
+	for i := range x.Dimensions {
+		if x.Dimensions[i].Name == n.property {
+			return n.fits(x, theDimensions+2*i+1)
+		}
+	}
+	x.looks++
+	return false
+}
+
+// fits reports whether the term matches one of the metric's texts.
+func (n *node) fits(x *subject, i int) bool {
+	x.looks++
+	if n.exact {
+		return n.text.raw == x.raw(i)
+	}
+	if x.texts[i].tokens == nil {
+		x.texts[i] = split(x.raw(i))
+	}
+	return n.text.in(&x.texts[i])
+}
+
+// text is a text with its tokens.
+type text struct {
+	raw    string
+	whole  string // its letters and digits, in lower case
+	tokens []token
+}
+
+// token is a part of a text between delimiters and changes of the kind of its characters.
+type token struct {
+	text string
+	// alone says that it is all that is between two delimiters. Only then case does not matter.
+	alone bool
+}
+
+// in reports whether a search term is found in a text: as the whole of it, or as tokens that follow
+// each other.
+func (t *text) in(of *text) bool {
+	if t.whole == of.whole {
+		return true
+	}
+	for from := 0; from+len(t.tokens) <= len(of.tokens); from++ {
+		same := true
+		for i := range t.tokens {
+			a, b := &t.tokens[i], of.tokens[from+i].text
+			if same = a.text == b || a.alone && strings.EqualFold(a.text, b); !same {
+				break
+			}
+		}
+		if same {
+			return true
+		}
+	}
+	return false
+}
+
+// kind is the kind of a character.
+type kind int
+
+const (
+	delimiter kind = iota
+	numeral
+	upper
+	lower
+)
+
+func kindOf(c byte) kind {
+	switch {
+	case c >= '0' && c <= '9':
+		return numeral
+	case c >= 'A' && c <= 'Z':
+		return upper
+	case c >= 'a' && c <= 'z' || c >= utf8.RuneSelf: // names are ASCII
+		return lower
+	}
+	return delimiter
+}
+
+// split takes a text apart: at what is neither a letter nor a digit, where digits begin or end, before a
+// capital that follows a small letter, and before the last of several capitals that a small letter follows.
+func split(raw string) text {
+	t := text{raw: raw, tokens: []token{}}
+	whole := make([]byte, 0, len(raw))
+	for at := 0; at < len(raw); {
+		if kindOf(raw[at]) == delimiter {
+			at++
+			continue
+		}
+		first := len(t.tokens)
+		for at < len(raw) && kindOf(raw[at]) != delimiter {
+			end := at + 1
+			for end < len(raw) && !parted(raw, end) {
+				end++
+			}
+			t.tokens = append(t.tokens, token{text: raw[at:end]})
+			whole = append(whole, raw[at:end]...)
+			at = end
+		}
+		t.tokens[first].alone = len(t.tokens) == first+1
+	}
+	t.whole = strings.ToLower(string(whole))
+	return t
+}
+
+// parted reports whether a token ends before a place, which is not the first one.
+func parted(raw string, at int) bool {
+	before, here := kindOf(raw[at-1]), kindOf(raw[at])
+	switch {
+	case here == before:
+		return here == upper && at+1 < len(raw) && kindOf(raw[at+1]) == lower
+	case before == upper && here == lower:
+		return false
+	}
+	return true
+}

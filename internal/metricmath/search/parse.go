@@ -187,9 +187,15 @@ func (p *parser) value() (text string, exact bool) {
 }
 
 func (p *parser) leaf(property, value string, exact bool) *node {
-	t := split(value)
-	if !exact && len(t.tokens) == 0 {
+	tokens := split(value)
+	if !exact && len(tokens) == 0 {
 		return p.invalid()
 	}
-	return &node{property: property, exact: exact, text: t}
+	var whole strings.Builder
+	for _, t := range tokens {
+		for i := range len(t.text) {
+			whole.WriteByte(lowered(t.text[i]))
+		}
+	}
+	return &node{property: property, exact: exact, raw: value, whole: whole.String(), tokens: tokens}
 }

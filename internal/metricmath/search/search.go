@@ -32,7 +32,8 @@ type Search struct {
 // Namespace is the only namespace in which the search finds metrics; empty: all.
 func (s *Search) Namespace() string { return s.namespace }
 
-// Match reports whether the search finds a metric. looks is how many of the metric's texts were compared.
+// Match reports whether the search finds a metric. looks is how many of the metric's texts were compared, of which
+// long ones count as several.
 func (s *Search) Match(m *Metric) (ok bool, looks int) {
 	if s.schema && (m.Namespace != s.namespace || !s.sameDimensions(m.Dimensions)) {
 		return false, 1
@@ -40,7 +41,7 @@ func (s *Search) Match(m *Metric) (ok bool, looks int) {
 	if s.term == nil {
 		return true, 1
 	}
-	x := subject{Metric: m, texts: make([]text, 2+2*len(m.Dimensions))}
+	x := subject{Metric: m, tokens: make([][]token, 2+2*len(m.Dimensions))}
 	ok = s.term.match(&x)
 	return ok, x.looks + 1
 }
@@ -78,15 +79,17 @@ type node struct {
 
 	property string // that the term is for; empty: any
 	exact    bool   // the whole text, as it stands
-	text     text
+	raw      string
+	whole    string // its letters and digits, in lower case
+	tokens   []token
 }
 
 // subject is a metric with its texts taken apart, as far as that was needed: the namespace, the name,
 // and the name and the value of each dimension.
 type subject struct {
 	*Metric
-	texts []text
-	looks int
+	tokens [][]token
+	looks  int
 }
 
 // The places of texts. Those of dimensions follow, the name before the value.
@@ -120,7 +123,7 @@ func (n *node) match(x *subject) bool {
 	}
 	switch n.property {
 	case "":
-		for i := range x.texts {
+		for i := range x.tokens {
 			if n.fits(x, i) {
 				return true
 			}
@@ -132,7 +135,7 @@ func (n *node) match(x *subject) bool {
 		return n.fits(x, theNamespace)
 	case ":aws.AccountId":
 		x.looks++
-		return n.text.raw == x.Account || n.text.raw == "LOCAL"
+		return n.raw == x.Account || n.raw == "LOCAL"
 	}
 	for i := range x.Dimensions {
 		if x.Dimensions[i].Name == n.property {
@@ -147,38 +150,67 @@ func (n *node) match(x *subject) bool {
 func (n *node) fits(x *subject, i int) bool {
 	x.looks++
 	if n.exact {
-		return n.text.raw == x.raw(i)
+		return n.raw == x.raw(i)
 	}
-	if x.texts[i].tokens == nil {
-		x.texts[i] = split(x.raw(i))
-	}
-	return n.text.in(&x.texts[i])
-}
-
-// text is a text with its tokens.
-type text struct {
-	raw    string
-	whole  string // its letters and digits, in lower case
-	tokens []token
-}
-
-// token is a part of a text between delimiters and changes of the kind of its characters.
-type token struct {
-	text string
-	// alone says that it is all that is between two delimiters. Only then case does not matter.
-	alone bool
-}
-
-// in reports whether a search term is found in a text: as the whole of it, or as tokens that follow
-// each other.
-func (t *text) in(of *text) bool {
-	if t.whole == of.whole {
+	raw := x.raw(i)
+	x.looks += len(raw) * len(n.tokens[0].text) / compared
+	if sameWhole(raw, n.whole) {
 		return true
 	}
-	for from := 0; from+len(t.tokens) <= len(of.tokens); from++ {
+	if x.tokens[i] == nil {
+		if !contains(raw, n.tokens[0].text) { // most texts need not be taken apart
+			return false
+		}
+		x.tokens[i] = split(raw)
+	}
+	return within(n.tokens, x.tokens[i])
+}
+
+// compared is how many characters are compared about as fast as one text is looked at.
+const compared = 64
+
+// sameWhole reports whether a text has just the letters and digits of whole, which is in lower case.
+func sameWhole(raw, whole string) bool {
+	for i := range len(raw) {
+		c := raw[i]
+		if kindOf(c) == delimiter {
+			continue
+		}
+		if whole == "" || lowered(c) != whole[0] {
+			return false
+		}
+		whole = whole[1:]
+	}
+	return whole == ""
+}
+
+func lowered(c byte) byte {
+	if kindOf(c) == upper {
+		return c + 'a' - 'A'
+	}
+	return c
+}
+
+// contains reports whether a text has a part, in any case.
+func contains(raw, part string) bool {
+	for from := 0; from+len(part) <= len(raw); from++ {
+		i := 0
+		for i < len(part) && lowered(raw[from+i]) == lowered(part[i]) {
+			i++
+		}
+		if i == len(part) {
+			return true
+		}
+	}
+	return false
+}
+
+// within reports whether tokens of a term follow each other in those of a text.
+func within(term, of []token) bool {
+	for from := 0; from+len(term) <= len(of); from++ {
 		same := true
-		for i := range t.tokens {
-			a, b := &t.tokens[i], of.tokens[from+i].text
+		for i := range term {
+			a, b := &term[i], of[from+i].text
 			if same = a.text == b || a.alone && strings.EqualFold(a.text, b); !same {
 				break
 			}
@@ -188,6 +220,13 @@ func (t *text) in(of *text) bool {
 		}
 	}
 	return false
+}
+
+// token is a part of a text between delimiters and changes of the kind of its characters.
+type token struct {
+	text string
+	// alone says that it is all that is between two delimiters. Only then case does not matter.
+	alone bool
 }
 
 // kind is the kind of a character.
@@ -214,28 +253,25 @@ func kindOf(c byte) kind {
 
 // split takes a text apart: at what is neither a letter nor a digit, where digits begin or end, before a
 // capital that follows a small letter, and before the last of several capitals that a small letter follows.
-func split(raw string) text {
-	t := text{raw: raw, tokens: []token{}}
-	whole := make([]byte, 0, len(raw))
+func split(raw string) []token {
+	tokens := []token{}
 	for at := 0; at < len(raw); {
 		if kindOf(raw[at]) == delimiter {
 			at++
 			continue
 		}
-		first := len(t.tokens)
+		first := len(tokens)
 		for at < len(raw) && kindOf(raw[at]) != delimiter {
 			end := at + 1
 			for end < len(raw) && !parted(raw, end) {
 				end++
 			}
-			t.tokens = append(t.tokens, token{text: raw[at:end]})
-			whole = append(whole, raw[at:end]...)
+			tokens = append(tokens, token{text: raw[at:end]})
 			at = end
 		}
-		t.tokens[first].alone = len(t.tokens) == first+1
+		tokens[first].alone = len(tokens) == first+1
 	}
-	t.whole = strings.ToLower(string(whole))
-	return t
+	return tokens
 }
 
 // parted reports whether a token ends before a place, which is not the first one.

@@ -30,10 +30,10 @@ func TestSearch(t *testing.T) {
 		for _, text := range strings.Split(d.Input, "\n") {
 			switch s, ok := Parse(text); {
 			case d.Cmd == "split":
-				for _, token := range split(text).tokens {
+				for _, token := range split(text) {
 					b.WriteString(token.text + " ")
 				}
-				fmt.Fprintf(&b, "(%s)\n", split(text).whole)
+				b.WriteString("\n")
 			case !ok:
 				b.WriteString("refused\n")
 			default:

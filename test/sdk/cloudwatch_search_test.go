@@ -116,3 +116,41 @@ func TestRefusedSearches(t *testing.T) {
 		refused(t, alarm(expression, aws.Int32(60)), "ValidationError", 400, "SEARCH is not supported on Metric Alarms")
 	}
 }
+
+// Labels with values of the series, and properties of its metric.
+func TestDynamicLabels(t *testing.T) {
+	endpoint := start(t)
+	c := metricsClient(endpoint)
+	now := serverTime(t, endpoint).Truncate(time.Minute)
+	queries := errorsAndCalls(t, c, now)
+	putFound(t, c, now, "Shop", "OrderErrors", 1, "Function=orders")
+	putFound(t, c, now, "Shop", "OrderErrors", 5, "Function=billing")
+	labels := func(zone string, label string, queries ...types.MetricDataQuery) string {
+		t.Helper()
+		queries[0].Label, queries[0].ReturnData = &label, nil
+		in := searched(now, queries...)
+		if zone != "" {
+			in.LabelOptions = &types.LabelOptions{Timezone: &zone}
+		}
+		var got []string
+		for _, r := range must(c.GetMetricData(t.Context(), in))(t).MetricDataResults {
+			got = append(got, *r.Label)
+		}
+		return strings.Join(got, ", ")
+	}
+	equal(t, "values", "errors 16 1 6.2 31 16 1 5", labels("", "${LABEL} ${MAX} ${MIN} ${AVG} ${SUM} ${LAST} ${FIRST} ${DATAPOINT_COUNT}", queries[0]))
+	equal(t, "properties", "000000000000 "+region+" shop errors 60 Sum ${PROP('Dim.x')}", labels("", "${PROP('AccountId')} ${PROP('Region')} ${PROP('Namespace')} ${PROP('MetricName')} ${PROP('Period')} ${PROP('Stat')} ${PROP('Dim.x')}", queries[0]))
+	last := now.Add(-time.Minute)
+	equal(t, "times", last.UTC().Format("2006-01-02T15:04:05+00:00"), labels("", "${LAST_TIME}", queries[0]))
+	equal(t, "times in a zone", last.In(time.FixedZone("", 5400)).Format("2006-01-02T15:04:05-07:00"), labels("+0130", "${MAX_TIME}", queries[0]))
+	equal(t, "those of a search", "billing: 5 of OrderErrors, billing, orders: 1 of OrderErrors, orders",
+		labels("", "${LABEL}: ${MAX} of ${PROP('MetricName')}, ${PROP('Dim.Function')}", mathQuery("e1", `SEARCH('{Shop,Function} errors', 'Sum', 60)`, "")))
+	equal(t, "those of an expression", "e1 6 ${PROP('MetricName')}", labels("", "${LABEL} ${SUM} ${PROP('MetricName')}", mathQuery("e1", `SUM(SEARCH('{Shop,Function} errors', 'Sum', 60))`, "")))
+	equal(t, "those of calls on errors", "e1 10", labels("", "${LABEL} ${FIRST}", mathQuery("e1", "m2 / m1", ""), queries[0], queries[1]))
+
+	in := searched(now, queries[1])
+	in.MetricDataQueries[0].ReturnData = nil
+	in.LabelOptions = &types.LabelOptions{Timezone: aws.String("UTC")}
+	_, err := c.GetMetricData(t.Context(), in)
+	refused(t, err, "ValidationError", 400, "The value UTC for parameter LabelOptions.Timezone must be + or - and four digits, such as +0130.")
+}

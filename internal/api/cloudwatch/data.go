@@ -12,6 +12,7 @@ import (
 
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/metricmath/label"
 	"godwit.dev/godwit/internal/monitor/metrics"
 )
 
@@ -37,7 +38,8 @@ var (
 // query is a validated MetricDataQuery: of a metric, or an expression.
 type query struct {
 	id, label  string
-	expression string // empty: a metric
+	dynamic    *label.Template // in place of the label; nil: it has no values
+	expression string          // empty: a metric
 	metric     metrics.Metric
 	stat       metrics.Statistic
 	period     int64 // seconds; 0: an expression without one
@@ -65,6 +67,10 @@ func (s *Service) getMetricData(ctx context.Context, call *api.Call, in *GetMetr
 	case to.Before(from):
 		return nil, unfit("The parameter EndTime must be greater than StartTime.")
 	}
+	zone, err := readZone(in.LabelOptions)
+	if err != nil {
+		return nil, err
+	}
 	ascending := api.Deref(in.ScanBy) == scanOrders[1]
 	if err := checkPositive("maxDatapoints", in.MaxDatapoints, maxDataPoints); err != nil {
 		return nil, err
@@ -79,7 +85,7 @@ func (s *Service) getMetricData(ctx context.Context, call *api.Call, in *GetMetr
 	if !ok || !ok2 || begin.query >= max(len(queries), 1) {
 		return nil, fault.New(fault.InvalidNextToken, "")
 	}
-	asked := &asked{ctx: ctx, service: s, scope: scope(call), queries: queries, program: program, now: call.Time, from: from, to: to, ascending: ascending}
+	asked := &asked{ctx: ctx, service: s, scope: scope(call), queries: queries, program: program, now: call.Time, zone: zone, from: from, to: to, ascending: ascending}
 	out := &GetMetricDataOutput{MetricDataResults: []MetricDataResult{}, Messages: []MessageData{}}
 	labels := 0
 	for at := begin.query; at < len(queries); at++ {
@@ -234,6 +240,13 @@ func readQueries(call *api.Call, in *GetMetricDataInput) ([]query, error) {
 	}
 	if !returned {
 		return nil, unfit("At least one of the queries in MetricDataQueries must return data.")
+	}
+	for i := range queries {
+		if q := &queries[i]; q.label != "" {
+			if q.dynamic = label.Parse(q.label); q.dynamic != nil {
+				q.label = "" // what the label is otherwise may be one of its values
+			}
+		}
 	}
 	nameMetrics(queries)
 	return queries, nil

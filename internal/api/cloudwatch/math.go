@@ -57,6 +57,7 @@ type asked struct {
 	queries   []query
 	program   *metricmath.Program // nil: there are no expressions
 	now       time.Time
+	zone      *time.Location // of the times in labels
 	from, to  time.Time
 	ascending bool
 
@@ -74,6 +75,9 @@ func (a *asked) results(at int) (n int, result func(i int) MetricDataResult, err
 	if q.expression == "" {
 		from, to := a.span(q.period)
 		only, err := a.service.answer(q, from, to, a.ascending)
+		if q.dynamic != nil {
+			only.Label = a.dynamicLabel(q, &metricmath.Series{Label: q.label, Points: only.points(a.ascending), Period: q.period, Of: at + 1})
+		}
 		return 1, func(int) MetricDataResult { return only }, err
 	}
 	if a.evaluation == nil {
@@ -89,6 +93,9 @@ func (a *asked) results(at int) (n int, result func(i int) MetricDataResult, err
 		r := MetricDataResult{
 			Id: q.id, Label: series.Label, Timestamps: make([]api.Time, len(series.Points)), Values: make([]float64, len(series.Points)), StatusCode: "Complete",
 			Messages: messages,
+		}
+		if q.dynamic != nil {
+			r.Label = a.dynamicLabel(q, series)
 		}
 		for j, point := range series.Points {
 			r.Timestamps[j], r.Values[j] = api.TimeOf(time.Unix(point.At, 0)), point.Value
@@ -110,9 +117,17 @@ func (a *asked) points(q *query) ([]metricmath.Point, error) {
 	if err != nil {
 		return nil, err
 	}
-	points := make([]metricmath.Point, len(result.Values))
-	for i, value := range result.Values {
-		points[i] = metricmath.Point{At: result.Timestamps[i].Std().Unix(), Value: value}
+	return result.points(true), nil
+}
+
+// points are the points of a result, in ascending order.
+func (r *MetricDataResult) points(ascending bool) []metricmath.Point {
+	points := make([]metricmath.Point, len(r.Values))
+	for i, value := range r.Values {
+		points[i] = metricmath.Point{At: r.Timestamps[i].Std().Unix(), Value: value}
 	}
-	return points, nil
+	if !ascending {
+		slices.Reverse(points)
+	}
+	return points
 }

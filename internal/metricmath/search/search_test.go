@@ -27,7 +27,7 @@ func TestSearch(t *testing.T) {
 			return ""
 		}
 		var b strings.Builder
-		for _, text := range strings.Split(d.Input, "\n") {
+		for text := range strings.SplitSeq(d.Input, "\n") {
 			switch s, ok := Parse(text); {
 			case d.Cmd == "split":
 				for _, token := range split(text) {

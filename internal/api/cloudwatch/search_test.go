@@ -6,14 +6,10 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"godwit.dev/godwit/internal/metricmath"
 	"godwit.dev/godwit/internal/monitor/metrics"
 )
-
-// long is a value of a dimension that counts as many: so the test is fast.
-var long = strings.Repeat("h", 1000)
 
 // endless lists metrics without end, a page of a thousand after the other.
 type endless struct {
@@ -28,7 +24,7 @@ func (e *endless) List(_ context.Context, filter metrics.Filter, _ []byte, f fun
 		e.ended()
 	}
 	for i := range 1000 {
-		if !f(metrics.Metric{Scope: filter.Scope, Namespace: "App", Name: fmt.Sprint("n", i), Dimensions: metrics.Dimensions(metrics.Dimension{Name: "Host", Value: long})}) {
+		if !f(metrics.Metric{Scope: filter.Scope, Namespace: "App", Name: fmt.Sprint("n", i), Dimensions: metrics.Dimensions(metrics.Dimension{Name: "Host", Value: strings.Repeat("h", 100)})}) {
 			break
 		}
 	}
@@ -38,9 +34,14 @@ func (e *endless) List(_ context.Context, filter metrics.Filter, _ []byte, f fun
 // The searches of a request look at so many metrics together, and no more once the request has ended.
 func TestSearchesAreBounded(t *testing.T) {
 	s := service(t)
-	ask := func(ctx context.Context, e *endless, expressions ...string) error {
+	ask := func(ctx context.Context, e *endless, expression string) error {
+		program, err := metricmath.Compile([]metricmath.Query{{ID: "e1", Expression: expression}})
+		if err != nil {
+			t.Fatal(err)
+		}
 		e.Metrics, s.metrics = s.metrics, e
-		_, err := s.getMetricData(ctx, call("GetMetricData"), question(now.Add(-time.Minute), now, "", expressions...))
+		looking := &asked{ctx: ctx, service: s, queries: []query{{id: "e1"}}, now: now, searching: searching{looks: maxLooks - 50_000}}
+		_, err = looking.find(program.Searches()[0])
 		return err
 	}
 	whole := &endless{}

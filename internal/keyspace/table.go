@@ -199,7 +199,9 @@ const (
 	KindLogTotals
 	KindLogDeleted
 	KindLogEvent
+	KindLogCursor
 	KindLogGroup
+	KindLogPut
 	KindLogIndex
 	KindLogStreamName
 	KindLogOldest
@@ -303,7 +305,9 @@ var Table = [...]Kind{
 	KindLogTotals:     {"totals of a log group", ModuleLogs, log(LogTotals, number(PartGroup)), "retention, next expiry, bytes, events: 32 bytes"},
 	KindLogDeleted:    {"removed log stream with events", ModuleLogs, log(LogDeleted, number(PartGroup), number(PartStream)), none},
 	KindLogEvent:      {"log event", ModuleLogs, log(LogEvents, number(PartGroup), number("time"), number(PartSequence)), "stream, time of arrival: 16 bytes; message"},
+	KindLogCursor:     {"how far a subscription filter has handed over", ModuleLogs, log(LogCursors, number(PartGroup), number("filter")), "next sequence: 8 bytes; account, region, name of the group, with NULs between"},
 	KindLogGroup:      {"log group", ModuleLogs, log(LogGroups, zeroed(PartAccount), zeroed(PartRegion), text(PartName)), "id, creation: 16 bytes; JSON"},
+	KindLogPut:        {"log events that subscription filters are yet to hand over", ModuleLogs, log(LogPuts, number(PartGroup), number(PartSequence)), "stream, time of arrival: 16 bytes; times as variable-length numbers, each since the one before"},
 	KindLogIndex:      {"log event by its stream", ModuleLogs, log(LogIndex, number(PartGroup), number("hour"), number(PartStream), number("time"), number(PartSequence)), none},
 	KindLogStreamName: {"name of a log stream", ModuleLogs, log(LogStreamNames, number(PartGroup), number(PartStream)), "the name"},
 	KindLogOldest:     {"log group with events of an hour", ModuleLogs, log(LogOldest, number("hour"), number(PartGroup)), none},

@@ -138,7 +138,7 @@ func services(deps Deps, s *state, r *running, functions *lambda.Service, object
 			Principals: s.principals,
 		}).Operations()...),
 		wire.CloudWatch(cloudwatch.New(cloudwatch.Options{Metrics: s.monitoring.Reader, Alarms: s.monitoring.Alarms}).Operations()...),
-		wire.Logs(logsapi.New(s.logs).Operations()...),
+		wire.Logs(logsapi.New(s.logs, forwardingTo(deps, s)).Operations()...),
 		wire.Lambda(access.Guarded(functions.Operations())...),
 		wire.IAM(iam.New(iam.Options{Engine: s.identities}).Operations()...),
 		wire.STS(sts.New(sts.Options{

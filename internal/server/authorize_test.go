@@ -53,7 +53,7 @@ func tables() map[string][]api.Operation {
 		"sns":        sns.New(sns.Options{Engine: noSubscriptions{}}).Operations(),
 		"lambda":     access.Guarded(lambda.New(lambda.Options{}).Operations()),
 		"monitoring": cloudwatch.New(cloudwatch.Options{}).Operations(),
-		"logs":       logs.New(nil).Operations(),
+		"logs":       logs.New(nil, nil).Operations(),
 		"iam":        iamapi.New(iamapi.Options{Engine: nobody{}}).Operations(),
 		"sts":        sts.New(sts.Options{}).Operations(),
 		"kms":        kms.New(nil, nil).Operations(),

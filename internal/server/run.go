@@ -45,6 +45,7 @@ func startBackground(deps Deps, s *state) (r *running, err error) {
 	if err := s.monitoring.Start(s.engine, s.sessions.Alarms(s.authorizer)); err != nil {
 		return nil, err
 	}
+	deps.hold.Begin(func() { s.forwarder.Start(forwardingTo(deps, s)) })
 	r.pollers, err = startPollers(deps, s.engine, r.pool, acting)
 	return r, err
 }

@@ -24,6 +24,7 @@ import (
 	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/limit/accounts"
 	"godwit.dev/godwit/internal/monitor/logs"
+	"godwit.dev/godwit/internal/monitor/logs/forward"
 	"godwit.dev/godwit/internal/monitor/metrics"
 	"godwit.dev/godwit/internal/seal"
 	"godwit.dev/godwit/internal/server/heap"
@@ -84,6 +85,7 @@ type modules struct {
 	sources         *sources.Module
 	stacks          *stacks.Module
 	logs            *logs.Logs
+	forwarder       *forward.Forwarder
 	deliveryStreams *streaming.Streaming
 
 	links link.Tokens
@@ -189,6 +191,11 @@ func newModules(deps Deps, k *kernel.Kernel, sealing *seal.Keys, record func(dat
 		deliveryStreams: streaming.New(k, sealing, deps.Config),
 		links:           link.New(sealing.Sealer(link.Purpose)),
 	}
+	counted := record
+	if !deps.Config.Metrics {
+		counted = nil
+	}
+	m.forwarder = forward.New(forward.Options{Logs: m.logs, Kernel: k, Clock: deps.Clock, Logger: deps.Log, Record: counted})
 	deps.OnStop("delivery streams", func(context.Context) error { // after the engine, which may still deliver to them
 		m.deliveryStreams.Close()
 		return nil

@@ -3,9 +3,19 @@ package server
 import (
 	"crypto/tls"
 
+	"godwit.dev/godwit/internal/server/forwarding"
+	"godwit.dev/godwit/internal/server/ids"
 	"godwit.dev/godwit/internal/server/roles"
 	"godwit.dev/godwit/internal/server/streaming"
 )
+
+// forwardingTo are the destinations of subscription filters.
+func forwardingTo(deps Deps, s *state) *forwarding.Destinations {
+	return &forwarding.Destinations{
+		Functions: s.engine, Streams: s.deliveryStreams, Clock: deps.Clock, NewID: ids.New,
+		Roles: &roles.Service{Sessions: s.sessions, Principal: "logs.amazonaws.com", Session: "CloudWatchLogs", Authorizer: s.authorizer},
+	}
+}
 
 // startStreams starts the delivery of delivery streams.
 func startStreams(deps Deps, s *state, trust *tls.Config) error {

@@ -40,7 +40,7 @@ func services() []service {
 		{"sqs", "AmazonSQS", "2012-11-05", "sqs", []string{viaJSON, viaJSON, viaQuery}, sqs.New(sqs.Options{}).Operations()},
 		{"sns", "", "2010-03-31", "sns", []string{viaQuery}, sns.New(sns.Options{}).Operations()},
 		{"cloudwatch", "GraniteServiceVersion20100801", "2010-08-01", "monitoring", []string{viaJSON, viaQuery, viaCBOR}, cloudwatch.New(cloudwatch.Options{}).Operations()},
-		{"logs", "Logs_20140328", "", "logs", []string{viaJSON}, logs.New(nil).Operations()},
+		{"logs", "Logs_20140328", "", "logs", []string{viaJSON}, logs.New(nil, nil).Operations()},
 		{"lambda", "", "", "lambda", []string{viaREST}, lambda.New(lambda.Options{}).Operations()},
 	}
 }

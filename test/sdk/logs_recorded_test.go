@@ -119,7 +119,7 @@ func TestUnbuiltLogs(t *testing.T) {
 		{"PutSubscriptionFilter", subscription("none", function, ""), denied, crossed},
 		{"PutSubscriptionFilter", subscription("g", "arn:aws:kinesis:us-east-1:000000000000:stream/s", ""), invalidParameter, "destinationArn for vendor kinesis cannot be used without roleArn"},
 		{"PutSubscriptionFilter", subscription("none", "arn:aws:lambda:us-east-1:000000000000:function:f", ""), noLogResource, noGroup},
-		{"PutSubscriptionFilter", subscription("g", "arn:aws:lambda:us-east-1:000000000000:function:f", ""), unknown, "PutSubscriptionFilter is not built yet."},
+		{"PutSubscriptionFilter", subscription("g", "arn:aws:lambda:us-east-1:000000000000:function:f", ""), invalidParameter, unreachable},
 		{"PutMetricFilter", metricFilter(long(513), "", transform), invalidParameter, tooLong(long(513), "filterName", 512)},
 		{"PutMetricFilter", metricFilter("f", long(1025), transform), invalidParameter, tooLong(long(1025), "filterPattern", 1024)},
 		{"PutMetricFilter", metricFilter("f", "", strings.Replace(transform, `"m"`, `"`+long(256)+`"`, 1)), invalidParameter, tooLong(long(256), "metricName", 255)},

@@ -35,16 +35,14 @@ var access = map[string]api.Access{
 	"GetLogEvents":       api.Needs(getting),
 	"FilterLogEvents":    onIdentified("FilterLogEvents", func(in *FilterLogEventsInput) (_, _ *string) { return in.LogGroupName, in.LogGroupIdentifier }),
 
-	"DescribeDestinations":     api.Anywhere("logs:DescribeDestinations"),
-	"DescribeResourcePolicies": api.Anywhere("logs:DescribeResourcePolicies"),
-	"DescribeQueries":          api.Anywhere("logs:DescribeQueries"),
-	"DescribeSubscriptionFilters": api.Needs(func(call *api.Call, in *DescribeFiltersInput) ([]authorize.Need, error) {
-		return onFilters(call, "DescribeSubscriptionFilters", in.LogGroupName)
-	}),
+	"DescribeDestinations":        api.Anywhere("logs:DescribeDestinations"),
+	"DescribeResourcePolicies":    api.Anywhere("logs:DescribeResourcePolicies"),
+	"DescribeQueries":             api.Anywhere("logs:DescribeQueries"),
+	"DescribeSubscriptionFilters": onGroup("DescribeSubscriptionFilters", func(in *DescribeSubscriptionFiltersInput) string { return in.LogGroupName }),
 	"DescribeMetricFilters": api.Needs(func(call *api.Call, in *DescribeMetricFiltersInput) ([]authorize.Need, error) {
 		return onFilters(call, "DescribeMetricFilters", in.LogGroupName)
 	}),
-	"PutSubscriptionFilter":    onGroup("PutSubscriptionFilter", func(in *PutSubscriptionFilterInput) string { return in.LogGroupName }),
+	"PutSubscriptionFilter":    api.Needs(subscribing),
 	"DeleteSubscriptionFilter": onGroup("DeleteSubscriptionFilter", func(in *FilterInput) string { return in.LogGroupName }),
 	"PutMetricFilter":          onGroup("PutMetricFilter", func(in *PutMetricFilterInput) string { return in.LogGroupName }),
 	"DeleteMetricFilter": api.Needs(func(call *api.Call, in *FilterInput) ([]authorize.Need, error) {

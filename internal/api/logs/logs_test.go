@@ -1,6 +1,7 @@
 package logs
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -10,10 +11,12 @@ import (
 
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/api/apitest"
+	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/monitor/logs"
+	"godwit.dev/godwit/internal/monitor/logs/subscription"
 	"godwit.dev/godwit/internal/shard/kernel"
 	"godwit.dev/godwit/internal/store/memory"
 )
@@ -22,6 +25,11 @@ var now = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // asker asks the service, over a real store of log groups.
 type asker struct{ *apitest.Asker }
+
+// reachable are destinations of which all can be reached.
+type reachable struct{}
+
+func (reachable) Reach(context.Context, arn.ARN, *subscription.Filter) error { return nil }
 
 func newAsker(t *testing.T) asker {
 	t.Helper()
@@ -33,7 +41,7 @@ func newAsker(t *testing.T) asker {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = k.Close() })
-	return asker{apitest.New(t, New(groups).Operations(), func(operation string) *api.Call {
+	return asker{apitest.New(t, New(groups, reachable{}).Operations(), func(operation string) *api.Call {
 		return &api.Call{Region: "us-east-1", Account: "000000000000", AccessKey: "test", Operation: operation, Time: now}
 	})}
 }

@@ -4,6 +4,7 @@ import (
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/monitor/logs"
+	"godwit.dev/godwit/internal/monitor/logs/subscription"
 )
 
 // Store has the log groups; *logs.Logs implements it. Its errors are of package fault, with
@@ -22,6 +23,10 @@ type Store interface {
 	DeleteFilter(group arn.ARN, name string) error
 	Filters(group arn.ARN) ([]logs.MetricFilter, error)
 
+	PutSubscription(group arn.ARN, f subscription.Filter) error
+	DeleteSubscription(group arn.ARN, name string) error
+	Subscriptions(group arn.ARN) ([]subscription.Filter, error)
+
 	CreateStream(group arn.ARN, name string) error
 	DeleteStream(group arn.ARN, name string) error
 	Streams(group arn.ARN, o logs.StreamOrder, p logs.Page) (found []logs.Stream, next string, err error)
@@ -32,10 +37,13 @@ type Store interface {
 }
 
 // Service answers the operations of CloudWatch Logs.
-type Service struct{ store Store }
+type Service struct {
+	store        Store
+	destinations Destinations
+}
 
 // New makes a Service.
-func New(store Store) *Service { return &Service{store} }
+func New(store Store, destinations Destinations) *Service { return &Service{store, destinations} }
 
 // Operations are the operations that are implemented, and those that are implemented in part.
 func (s *Service) Operations() []api.Operation {
@@ -56,6 +64,9 @@ func (s *Service) Operations() []api.Operation {
 		api.Op("PutMetricFilter", s.putMetricFilter),
 		api.Op("DescribeMetricFilters", s.describeMetricFilters),
 		api.Op("DeleteMetricFilter", s.deleteMetricFilter),
+		api.Op("PutSubscriptionFilter", s.putSubscriptionFilter),
+		api.Op("DescribeSubscriptionFilters", s.describeSubscriptionFilters),
+		api.Op("DeleteSubscriptionFilter", s.deleteSubscriptionFilter),
 		api.Op("CreateLogStream", s.createLogStream),
 		api.Op("DeleteLogStream", s.deleteLogStream),
 		api.Op("DescribeLogStreams", s.describeLogStreams),

@@ -47,34 +47,6 @@ type QueriesOutput struct {
 	Queries []None `json:"queries"`
 }
 
-// DescribeFiltersInput is the request of DescribeSubscriptionFilters.
-type DescribeFiltersInput struct {
-	LogGroupName     *string `json:"logGroupName"`
-	FilterNamePrefix *string `json:"filterNamePrefix"`
-	NextToken        *string `json:"nextToken"`
-	Limit            *int    `json:"limit"`
-}
-
-// SubscriptionFiltersOutput is the answer of DescribeSubscriptionFilters.
-type SubscriptionFiltersOutput struct {
-	SubscriptionFilters []None `json:"subscriptionFilters"`
-}
-
-// FilterInput is a request with a filter of a group.
-type FilterInput struct {
-	LogGroupName string `json:"logGroupName" wire:"required"`
-	FilterName   string `json:"filterName" wire:"required"`
-}
-
-// PutSubscriptionFilterInput is the request of PutSubscriptionFilter.
-type PutSubscriptionFilterInput struct {
-	LogGroupName   string  `json:"logGroupName" wire:"required"`
-	FilterName     string  `json:"filterName" wire:"required"`
-	FilterPattern  *string `json:"filterPattern" wire:"required"`
-	DestinationArn string  `json:"destinationArn" wire:"required"`
-	RoleArn        *string `json:"roleArn"`
-}
-
 // DeleteResourcePolicyInput is the request of DeleteResourcePolicy.
 type DeleteResourcePolicyInput struct {
 	PolicyName *string `json:"policyName"`

@@ -7,7 +7,6 @@ import (
 	"unicode/utf8"
 
 	"godwit.dev/godwit/internal/api"
-	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/fault"
 )
 
@@ -30,9 +29,6 @@ func (s *Service) unbuilt() []api.Operation {
 		api.Op("DescribeDestinations", s.describeDestinations),
 		api.Op("DescribeResourcePolicies", s.describeResourcePolicies),
 		api.Op("DescribeQueries", s.describeQueries),
-		api.Op("DescribeSubscriptionFilters", s.describeSubscriptionFilters),
-		api.Op("PutSubscriptionFilter", s.putSubscriptionFilter),
-		api.Op("DeleteSubscriptionFilter", s.deleteSubscriptionFilter),
 		api.Op("DeleteResourcePolicy", s.deleteResourcePolicy),
 		api.Op("StartQuery", s.startQuery),
 		api.Op("CreateExportTask", s.createExportTask),
@@ -105,32 +101,6 @@ func checkPage(in *ListedInput) error {
 	return err
 }
 
-// describeSubscriptionFilters answers DescribeSubscriptionFilters.
-func (s *Service) describeSubscriptionFilters(_ context.Context, call *api.Call, in *DescribeFiltersInput) (*SubscriptionFiltersOutput, error) {
-	if in.LogGroupName == nil {
-		return nil, null("logGroupName")
-	}
-	if err := s.checkFilters(call, in); err != nil {
-		return nil, err
-	}
-	return &SubscriptionFiltersOutput{SubscriptionFilters: []None{}}, nil
-}
-
-func (s *Service) checkFilters(call *api.Call, in *DescribeFiltersInput) error {
-	if in.FilterNamePrefix != nil {
-		if err := short("filterNamePrefix", *in.FilterNamePrefix, maxFilterName); err != nil {
-			return err
-		}
-	}
-	if err := checkPage(&ListedInput{NextToken: in.NextToken, Limit: in.Limit}); err != nil {
-		return err
-	}
-	if in.LogGroupName == nil {
-		return nil
-	}
-	return s.there(call, *in.LogGroupName)
-}
-
 // maxGiven bounds a quoted value in an error message that AWS quotes in full, in bytes.
 const maxGiven = 16 << 10
 
@@ -143,48 +113,6 @@ func short(member, value string, limit int) error {
 		value = strings.ToValidUTF8(value[:maxGiven], "")
 	}
 	return invalid("1 validation error detected: Value '%s' at '%s' failed to satisfy constraint: "+atMost, value, member, limit)
-}
-
-// putSubscriptionFilter refuses PutSubscriptionFilter.
-func (s *Service) putSubscriptionFilter(_ context.Context, call *api.Call, in *PutSubscriptionFilterInput) (*Empty, error) {
-	if err := checkFilterName(in.FilterName); err != nil {
-		return nil, err
-	}
-	if err := short("filterPattern", api.Deref(in.FilterPattern), maxFilterPattern); err != nil {
-		return nil, err
-	}
-	destination, err := arn.Parse(in.DestinationArn)
-	switch {
-	case err != nil:
-		return nil, invalid("Invalid ARN: %s", in.DestinationArn)
-	case destination.Service == "lambda" && destination.Account != call.Account:
-		return nil, fault.New(fault.AccessDenied,
-			"Cross-account lambda invocation passing is not allowed. You must use DestinationPolicies to create cross account lambda triggers.")
-	case destination.Service == "kinesis" && in.RoleArn == nil:
-		return nil, invalid("destinationArn for vendor kinesis cannot be used without roleArn")
-	}
-	if err := s.there(call, in.LogGroupName); err != nil {
-		return nil, err
-	}
-	return nil, notBuilt(call)
-}
-
-// deleteSubscriptionFilter refuses DeleteSubscriptionFilter.
-func (s *Service) deleteSubscriptionFilter(_ context.Context, call *api.Call, in *FilterInput) (*Empty, error) {
-	if err := checkFilterName(in.FilterName); err != nil {
-		return nil, err
-	}
-	if err := s.there(call, in.LogGroupName); err != nil {
-		return nil, err
-	}
-	return nil, absent("The specified subscription filter does not exist.")
-}
-
-func checkFilterName(name string) error {
-	if name == "" {
-		return length("filterName", name, 1, maxFilterName)
-	}
-	return short("filterName", name, maxFilterName)
 }
 
 // deleteResourcePolicy refuses DeleteResourcePolicy.

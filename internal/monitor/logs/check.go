@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"godwit.dev/godwit/internal/keyspace"
+	"godwit.dev/godwit/internal/monitor/logs/subscription"
 )
 
 // CheckRecord reports whether the value of one of this package's records can be read.
@@ -26,6 +27,10 @@ func CheckRecord(id keyspace.ID, value []byte) error {
 		ok = len(value) > 0
 	case keyspace.KindLogEvent:
 		_, ok = decodeStored(value)
+	case keyspace.KindLogPut:
+		_, ok = subscription.DecodePut(value)
+	case keyspace.KindLogCursor:
+		ok = len(value) > 8
 	case keyspace.KindLogBucket:
 		ok = len(value) == bucketSize
 	case keyspace.KindLogIndex, keyspace.KindLogOldest, keyspace.KindLogExpiry, keyspace.KindLogDeleted:

@@ -5,6 +5,7 @@ import (
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/monitor/logs/emf"
+	"godwit.dev/godwit/internal/monitor/logs/recent"
 	"godwit.dev/godwit/internal/monitor/metrics"
 )
 
@@ -36,7 +37,7 @@ func (l *Logs) embedded(group arn.ARN, id uint64, events []Event, own bool, reco
 		read = emf.ReadLogged
 	}
 	now := l.kernel.Clock.Now()
-	e := embedding{logs: l, group: group, id: filterID{group: id}, hour: now.Unix() / 3600}
+	e := embedding{logs: l, group: group, id: recent.ID{Group: id}, hour: now.Unix() / 3600}
 	oldest, newest := now.Add(-metrics.MaxAge).UnixMilli(), now.Add(metrics.MaxAhead).UnixMilli()
 	for i := range events {
 		d, ok := read(events[i].Message)
@@ -65,8 +66,8 @@ func (l *Logs) embedded(group arn.ARN, id uint64, events []Event, own bool, reco
 type embedding struct {
 	logs   *Logs
 	group  arn.ARN
-	id     filterID // no filter has an empty name
-	hour   int64    // since the epoch
+	id     recent.ID // no filter has an empty name
+	hour   int64     // since the epoch
 	of     map[series]*metrics.Set
 	order  []series
 	values int
@@ -87,7 +88,7 @@ func (e *embedding) add(m *emf.Metric, second int64) (more bool) {
 	if !at.fine {
 		at.second -= at.second % 60
 	}
-	ok, first := e.logs.found.admit(e.id, e.hour, maxEmbedded, maphash.Comparable(foundSeed, at.Metric))
+	ok, first := e.logs.found.Admit(e.id, e.hour, maxEmbedded, maphash.Comparable(recent.Seed, at.Metric))
 	if first {
 		e.warn("there are too many different ones in an hour")
 	}

@@ -104,7 +104,8 @@ func (l *Logs) deleteGroup(group arn.ARN) error {
 	if t.due != 0 {
 		b.Delete(key(tagDue, t.due, g.id))
 	}
-	for _, tag := range []byte{tagStream, tagName, tagLatest, tagEvent, tagIndex, tagBucket, tagDeleted} {
+	delete(l.subscribers, g.id)
+	for _, tag := range []byte{tagStream, tagName, tagLatest, tagEvent, tagIndex, tagBucket, tagDeleted, tagPut, tagCursor} {
 		b.DeleteRange(key(tag, g.id), key(tag, g.id+1))
 	}
 	l.disk.Add(-t.disk())
@@ -121,14 +122,14 @@ func (l *Logs) unprotected(group arn.ARN) (g groupRecord, err error) {
 }
 
 // change changes the details of a group.
-func (l *Logs) change(group arn.ARN, f func(*details) error) error {
+func (l *Logs) change(group arn.ARN, f func(groupRecord, *details) error) error {
 	return l.run(func() error {
 		g, err := l.find(group)
 		if err != nil {
 			return err
 		}
 		d := g.read()
-		if err := f(&d); err != nil {
+		if err := f(g, &d); err != nil {
 			return err
 		}
 		g.details = encodeDetails(d)
@@ -139,7 +140,7 @@ func (l *Logs) change(group arn.ARN, f func(*details) error) error {
 
 // Protect allows or forbids to delete a group and its streams.
 func (l *Logs) Protect(group arn.ARN, on bool) error {
-	return l.change(group, func(d *details) error {
+	return l.change(group, func(_ groupRecord, d *details) error {
 		d.Protected = on
 		return nil
 	})
@@ -147,7 +148,7 @@ func (l *Logs) Protect(group arn.ARN, on bool) error {
 
 // Tag adds tags to a group, or changes their values. It fails with TooManyTags.
 func (l *Logs) Tag(group arn.ARN, tags map[string]string) error {
-	return l.change(group, func(d *details) error {
+	return l.change(group, func(_ groupRecord, d *details) error {
 		if d.Tags == nil {
 			d.Tags = map[string]string{}
 		}
@@ -161,7 +162,7 @@ func (l *Logs) Tag(group arn.ARN, tags map[string]string) error {
 
 // Untag removes tags from a group; unknown keys are ignored.
 func (l *Logs) Untag(group arn.ARN, keys []string) error {
-	return l.change(group, func(d *details) error {
+	return l.change(group, func(_ groupRecord, d *details) error {
 		for _, k := range keys {
 			delete(d.Tags, k)
 		}

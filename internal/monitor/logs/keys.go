@@ -7,6 +7,7 @@ import (
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/keyspace"
+	"godwit.dev/godwit/internal/monitor/logs/subscription"
 )
 
 // Tags of keys, after keyspace.LogSpace. Numbers are big-endian, so that keys are in their
@@ -25,6 +26,8 @@ const (
 	tagOldest   = keyspace.LogOldest      // hour group → nothing, for each bucket
 	tagDue      = keyspace.LogExpiries    // hour group → nothing: when its next events expire
 	tagDeleted  = keyspace.LogDeleted     // group stream → nothing: its events are yet to be removed
+	tagPut      = keyspace.LogPuts        // group sequence → subscription.Put: its events are yet to be handed over
+	tagCursor   = keyspace.LogCursors     // group filter → next sequence, account 0 region 0 name of the group
 )
 
 // hour is the width of a bucket, in milliseconds: its events expire together.
@@ -99,10 +102,11 @@ type groupRecord struct {
 
 // details of a group, which are rarely read, as JSON.
 type details struct {
-	Class     string            `json:"class,omitempty"`
-	Protected bool              `json:"protected,omitempty"`
-	Tags      map[string]string `json:"tags,omitempty"`
-	Filters   []MetricFilter    `json:"metricFilters,omitempty"` // by name
+	Class      string                `json:"class,omitempty"`
+	Protected  bool                  `json:"protected,omitempty"`
+	Tags       map[string]string     `json:"tags,omitempty"`
+	Filters    []MetricFilter        `json:"metricFilters,omitempty"`       // by name
+	Subscribed []subscription.Filter `json:"subscriptionFilters,omitempty"` // by name
 }
 
 func (g groupRecord) encode() []byte {

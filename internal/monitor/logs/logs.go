@@ -14,6 +14,7 @@ import (
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/keyspace"
+	"godwit.dev/godwit/internal/monitor/logs/recent"
 	"godwit.dev/godwit/internal/monitor/metrics"
 	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/shard/kernel"
@@ -41,13 +42,15 @@ type Logs struct {
 	disk    atomic.Int64   // approximate size of events, in bytes
 	sink    sink
 
-	defaults knownMinutes
-	found    recentlyFound
+	defaults recent.Minutes
+	found    recent.Found
 
 	// Under the shard's lock.
-	sequence, ceiling  uint64 // the last number used, and the end of the reserved ones
-	due                uint64 // the hour of the next expiry; 0: there is none
-	trimming, sweeping bool   // running in the background
+	sequence, ceiling  uint64                  // the last number used, and the end of the reserved ones
+	due                uint64                  // the hour of the next expiry; 0: there is none
+	trimming, sweeping bool                    // running in the background
+	subscribers        map[uint64][]subscriber // by group; none of a group without
+	notify             func(Subscriber)        // nil: nobody hands over
 }
 
 // New adds the module to a kernel.
@@ -94,6 +97,9 @@ func (l *Logs) load() (err error) {
 		}
 	}
 	l.sequence = l.ceiling
+	if err := l.loadSubscribers(); err != nil {
+		return err
+	}
 	l.due, err = l.earliest()
 	return err
 }

@@ -9,6 +9,7 @@ import (
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/decimal"
 	"godwit.dev/godwit/internal/monitor/logs/pattern"
+	"godwit.dev/godwit/internal/monitor/logs/recent"
 	"godwit.dev/godwit/internal/monitor/metrics"
 )
 
@@ -104,7 +105,7 @@ func (c *compiled) dimensions(e *pattern.Event) (of []metrics.Dimension, ok bool
 // PutFilter adds a metric filter to a group, or replaces that of the name. It fails with
 // ErrTooManyFilters.
 func (l *Logs) PutFilter(group arn.ARN, f MetricFilter) error {
-	return l.change(group, func(d *details) error {
+	return l.change(group, func(_ groupRecord, d *details) error {
 		if f.hasRegexp() {
 			others := 0
 			for i := range d.Filters {
@@ -143,7 +144,7 @@ func byName(f MetricFilter, name string) int { return cmp.Compare(f.Name, name) 
 
 // DeleteFilter removes a metric filter from a group. It fails with ErrNoFilter.
 func (l *Logs) DeleteFilter(group arn.ARN, name string) error {
-	return l.change(group, func(d *details) error {
+	return l.change(group, func(_ groupRecord, d *details) error {
 		i, found := slices.BinarySearchFunc(d.Filters, name, byName)
 		if !found {
 			return ErrNoFilter
@@ -197,7 +198,7 @@ func (l *Logs) filter(group arn.ARN, g groupRecord, events []Event) (data []metr
 			l.kernel.Logger.Error("a metric filter is left out", "group", group.String(), "filter", f.Name, "reason", err.Error())
 			continue
 		}
-		all = append(all, &values{compiled: c, group: group, id: filterID{g.id, f.Name}, of: map[place][]float64{}, matched: map[int64]bool{}})
+		all = append(all, &values{compiled: c, group: group, id: recent.ID{Group: g.id, Name: f.Name}, of: map[place][]float64{}, matched: map[int64]bool{}})
 	}
 	hour := l.kernel.Clock.Now().Unix() / 3600
 	for i := range events { // a filter after the other would take each event apart as often
@@ -216,7 +217,7 @@ func (l *Logs) filter(group arn.ARN, g groupRecord, events []Event) (data []metr
 type values struct {
 	compiled
 	group   arn.ARN
-	id      filterID
+	id      recent.ID
 	of      map[place][]float64
 	order   []place
 	matched map[int64]bool // the minutes that had events, and whether one made a value
@@ -245,7 +246,7 @@ func (l *Logs) match(v *values, e *pattern.Event, minute, hour int64) {
 	if !ok {
 		return
 	}
-	ok, first := l.found.admit(v.id, hour, maxPairs, pairs(of)...)
+	ok, first := l.found.Admit(v.id, hour, recent.MaxPairs, recent.Pairs(of)...)
 	if first {
 		l.kernel.Logger.Warn("a metric filter finds too many dimensions", "group", v.group.String(), "filter", v.Name)
 	}
@@ -264,7 +265,7 @@ func (l *Logs) match(v *values, e *pattern.Event, minute, hour int64) {
 func (l *Logs) datapoints(v *values) (data []metrics.Datapoint) {
 	if v.Default != nil { // then it has no dimensions
 		for _, minute := range slices.Sorted(maps.Keys(v.matched)) {
-			if first := l.defaults.first(v.id, minute); first && !v.matched[minute] {
+			if first := l.defaults.First(v.id, minute); first && !v.matched[minute] {
 				at := place{minute: minute}
 				v.order, v.of[at] = append(v.order, at), []float64{*v.Default}
 			}

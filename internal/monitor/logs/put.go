@@ -38,7 +38,7 @@ func (l *Logs) Put(group arn.ARN, stream string, events []Event) (r Rejected, er
 	err = l.run(func() error {
 		var err error
 		if g, err = l.find(group); err == nil {
-			events, r, err = l.put(g.id, stream, events, false)
+			events, r, err = l.put(group, g.id, stream, events, false)
 		}
 		return err
 	})
@@ -50,7 +50,7 @@ func (l *Logs) Put(group arn.ARN, stream string, events []Event) (r Rejected, er
 
 // put writes events, in a transaction, and returns those that were not rejected. own says that they
 // are the server's: the stream is made if it does not exist, and no event is rejected for its time.
-func (l *Logs) put(group uint64, stream string, events []Event, own bool) (kept []Event, r Rejected, err error) {
+func (l *Logs) put(of arn.ARN, group uint64, stream string, events []Event, own bool) (kept []Event, r Rejected, err error) {
 	t, err := l.totals(group)
 	if err != nil {
 		return nil, r, err
@@ -102,6 +102,7 @@ func (l *Logs) put(group uint64, stream string, events []Event, own bool) (kept 
 	}
 	s.ingested = ingested
 	b.Set(streamKey(group, stream), s.encode())
+	l.note(&b, of, group, s.id, sequence, events)
 	before := t
 	t.add(added)
 	if t.retention > 0 {

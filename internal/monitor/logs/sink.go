@@ -210,7 +210,7 @@ func (s *sink) put(group arn.ARN, stream string, events []Event, as authorize.Lo
 		_, err = l.stream(g.id, stream)
 	}
 	if err == nil {
-		_, _, err = l.put(g.id, stream, events, true)
+		_, _, err = l.put(group, g.id, stream, events, true)
 	}
 	return g, err
 }

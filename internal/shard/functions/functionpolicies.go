@@ -70,12 +70,17 @@ func (e *Functions) CompiledFunctionPolicy(ctx context.Context, fn arn.ARN) (p *
 // qualifier, for a resource of its own. service is its principal, as "sns.amazonaws.com".
 // Errors: ResourceNotFound, AccessDenied.
 func (e *Functions) AdmitFunction(ctx context.Context, fn arn.ARN, service, sourceARN, sourceAccount string) error {
+	return e.AdmitService(ctx, fn, authorize.ServiceCaller(service), sourceARN, sourceAccount)
+}
+
+// AdmitService is AdmitFunction of a service that has several principals.
+func (e *Functions) AdmitService(ctx context.Context, fn arn.ARN, who *caller.Caller, sourceARN, sourceAccount string) error {
 	name, qualifier, ok := fn.SplitFunction()
 	if !ok {
 		return function.ErrNotFound.With(fn)
 	}
 	return e.ReadCatalog(ctx, name, func(sh *Shard) error {
-		return sh.admits(authorize.ServiceCaller(service), name, qualifier, sourceARN, sourceAccount, sh.Now())
+		return sh.admits(who, name, qualifier, sourceARN, sourceAccount, sh.Now())
 	})
 }
 

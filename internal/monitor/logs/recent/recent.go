@@ -1,4 +1,5 @@
-package logs
+// Package recent has what the metrics that are made of log events need to know of the events before.
+package recent
 
 import (
 	"hash/maphash"
@@ -8,24 +9,24 @@ import (
 	"godwit.dev/godwit/internal/monitor/metrics"
 )
 
-// filterID identifies a filter.
-type filterID struct {
-	group uint64
-	name  string
+// ID identifies a filter.
+type ID struct {
+	Group uint64
+	Name  string
 }
 
-// maxLast bounds how many filters knownMinutes knows, and maxMinutes how many minutes of each.
+// maxLast bounds how many filters Minutes knows, and maxMinutes how many minutes of each.
 const (
 	maxLast    = 10_000
 	maxMinutes = 128
 )
 
-// knownMinutes has, for filters with a default value, the minutes of which there were events, so that a
+// Minutes has, for filters with a default value, the minutes of which there were events, so that a
 // minute gets the default at most once, and not behind values. Clients may be late, and their clocks
 // ahead: the minutes come in any order. It is in memory alone.
-type knownMinutes struct {
+type Minutes struct {
 	mu sync.Mutex
-	of map[filterID]*minutes
+	of map[ID]*minutes
 }
 
 // minutes are the latest that were seen, in ascending order; those up to before were, perhaps.
@@ -34,14 +35,14 @@ type minutes struct {
 	before int64
 }
 
-// first reports whether a minute, in minutes since the epoch, was not seen before.
-func (k *knownMinutes) first(f filterID, minute int64) bool {
+// First reports whether a minute, in minutes since the epoch, was not seen before.
+func (k *Minutes) First(f ID, minute int64) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	m := k.of[f]
 	if m == nil {
 		if k.of == nil || len(k.of) >= maxLast {
-			k.of = map[filterID]*minutes{}
+			k.of = map[ID]*minutes{}
 		}
 		m = &minutes{before: -1}
 		k.of[f] = m
@@ -58,54 +59,55 @@ func (k *knownMinutes) first(f filterID, minute int64) bool {
 	return true
 }
 
-// maxPairs is how many different names and values of dimensions a filter may make metrics of in an hour.
+// MaxPairs is how many different names and values of dimensions a filter may make metrics of in an hour.
 // Source: the API reference, "PutMetricFilter", by which CloudWatch Logs may disable a filter then.
-const maxPairs = 1000
+const MaxPairs = 1000
 
-// maxFound bounds how many things, of all filters, recentlyFound knows, some 40 bytes each.
+// maxFound bounds how many things, of all filters, Found knows, some 40 bytes each.
 const maxFound = 1_000_000
 
-// recentlyFound has what was found in events in an hour, so that what is written into logs does not make
+// Found has what was found in events in an hour, so that what is written into logs does not make
 // metrics without end: the names and values of dimensions by filter, and embedded metrics by group. It is
 // in memory alone.
-type recentlyFound struct {
+type Found struct {
 	mu    sync.Mutex
 	hour  int64 // since 1970
 	known int   // of all filters
-	of    map[filterID]*found
+	of    map[ID]*finds
 }
 
-// found is what a filter found.
-type found struct {
+// finds is what a filter found.
+type finds struct {
 	seen   map[uint64]struct{} // hashes
 	warned bool
 }
 
-var foundSeed = maphash.MakeSeed()
+// Seed is of the hashes of what is found.
+var Seed = maphash.MakeSeed()
 
-// pairs are the hashes of dimensions.
-func pairs(dimensions []metrics.Dimension) []uint64 {
+// Pairs are the hashes of dimensions.
+func Pairs(dimensions []metrics.Dimension) []uint64 {
 	hashes := make([]uint64, len(dimensions))
 	for i, d := range dimensions {
-		hashes[i] = maphash.Comparable(foundSeed, d)
+		hashes[i] = maphash.Comparable(Seed, d)
 	}
 	return hashes
 }
 
-// admit reports whether a filter that finds up to most things in an hour may make a value of some of them,
+// Admit reports whether a filter that finds up to most things in an hour may make a value of some of them,
 // of which these are the hashes. first says that it is the first that it may not.
-func (r *recentlyFound) admit(f filterID, hour int64, most int, hashes ...uint64) (ok, first bool) {
+func (r *Found) Admit(f ID, hour int64, most int, hashes ...uint64) (ok, first bool) {
 	if len(hashes) == 0 {
 		return true, false
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.of == nil || r.hour != hour || r.known >= maxFound {
-		r.of, r.hour, r.known = map[filterID]*found{}, hour, 0
+		r.of, r.hour, r.known = map[ID]*finds{}, hour, 0
 	}
 	p := r.of[f]
 	if p == nil {
-		p = &found{seen: map[uint64]struct{}{}}
+		p = &finds{seen: map[uint64]struct{}{}}
 		r.of[f] = p
 	}
 	var fresh []uint64

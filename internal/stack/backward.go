@@ -313,7 +313,8 @@ func (m *Machine) remove(r *Resource) {
 // elsewhere reports that another resource, which stays, is the very same thing: a service may answer the
 // request for something with what is there already, as SNS does for a subscription.
 func (m *Machine) elsewhere(r *Resource, v *Version) bool {
-	if v.Type == "AWS::Logs::LogStream" || v.Type == "AWS::Logs::MetricFilter" { // whose name says nothing of its group
+	switch v.Type {
+	case "AWS::Logs::LogStream", "AWS::Logs::MetricFilter", "AWS::Logs::SubscriptionFilter": // whose name says nothing of its group
 		return false
 	}
 	for id, other := range m.Resources {

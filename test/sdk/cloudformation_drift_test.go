@@ -86,6 +86,20 @@ Resources:
       FilterName: slow
       FilterPattern: "{ $.took > 5 }"
       MetricTransformations: [{MetricName: Took, MetricNamespace: Rentals, MetricValue: $.took, Dimensions: [{Key: path, Value: $.path}]}]
+  Reader:
+    Type: AWS::Lambda::Function
+    Properties: {PackageType: Image, Role: "arn:aws:iam::000000000000:role/function", Code: {ImageUri: "http://127.0.0.1:1/"}}
+  Reads:
+    Type: AWS::Lambda::Permission
+    Properties: {Action: "lambda:InvokeFunction", FunctionName: !Ref Reader, Principal: logs.amazonaws.com, SourceArn: !GetAtt Log.Arn, SourceAccount: !Ref AWS::AccountId}
+  Subscribed:
+    Type: AWS::Logs::SubscriptionFilter
+    DependsOn: Reads
+    Properties: {LogGroupName: !Ref Log, FilterPattern: "", DestinationArn: !GetAtt Reader.Arn}
+  Other:
+    Type: AWS::Logs::SubscriptionFilter
+    DependsOn: Reads
+    Properties: {LogGroupName: !Ref Log, FilterName: other, FilterPattern: ERROR, DestinationArn: !GetAtt Reader.Arn, Distribution: Random}
   Either:
     Type: AWS::CloudWatch::CompositeAlarm
     Properties:
@@ -111,6 +125,7 @@ Resources:
 func TestStackDrift(t *testing.T) {
 	ctx, endpoint := t.Context(), start(t)
 	c := cloudformationAs(endpoint, account)
+	makeRoles(endpoint, account)
 	granted := []types.Capability{types.CapabilityCapabilityIam}
 	out := map[string]map[string]string{}
 	for name, template := range map[string]string{"shop": shop, "staff": staff, "pricing": pricing, "watch": monitors} {
@@ -217,7 +232,9 @@ func TestStackDrift(t *testing.T) {
 	must(logsClient(endpoint).PutMetricFilter(ctx, &cloudwatchlogs.PutMetricFilterInput{LogGroupName: new("/rentals"), FilterName: new("slow"), FilterPattern: new("{ $.took > 9 }"), MetricTransformations: []logstypes.MetricTransformation{{
 		MetricName: new("Took"), MetricNamespace: new("Rentals"), MetricValue: new("$.took"), Dimensions: map[string]string{"path": "$.path"},
 	}}}))(t)
-	only := must(c.DetectStackDrift(ctx, &cloudformation.DetectStackDriftInput{StackName: new("watch"), LogicalResourceIds: []string{"Log", "Rate", "Either", "Errors", "Slow"}}))(t)
+	must(logsClient(endpoint).DeleteSubscriptionFilter(ctx, &cloudwatchlogs.DeleteSubscriptionFilterInput{LogGroupName: new("/rentals"), FilterName: new(out["watch"]["Subscribed"])}))(t)
+	must(logsClient(endpoint).PutSubscriptionFilter(ctx, subscriptionInput("/rentals", "other", "WARN", functionARN(out["watch"]["Reader"]))))(t)
+	only := must(c.DetectStackDrift(ctx, &cloudformation.DetectStackDriftInput{StackName: new("watch"), LogicalResourceIds: []string{"Log", "Rate", "Either", "Errors", "Slow", "Subscribed", "Other"}}))(t)
 	eventually(t, "drift detection is over", func() bool {
 		return must(c.DescribeStackDriftDetectionStatus(ctx, &cloudformation.DescribeStackDriftDetectionStatusInput{StackDriftDetectionId: only.StackDriftDetectionId}))(t).DetectionStatus != types.StackDriftDetectionStatusDetectionInProgress
 	})
@@ -227,8 +244,10 @@ func TestStackDrift(t *testing.T) {
 			` /AlarmRule NOT_EQUAL ALARM("` + rate + `") OR OK(` + alarmARN(rate) + `) OK("` + rate + `")`,
 		"Errors DELETED",
 		"Log MODIFIED /RetentionInDays NOT_EQUAL 7 30",
+		"Other MODIFIED /Distribution NOT_EQUAL Random ByLogStream /FilterPattern NOT_EQUAL ERROR WARN",
 		"Rate MODIFIED /Metrics/0/Expression NOT_EQUAL 100 * failed / FILL(sent, 1) failed /Metrics/1/MetricStat/Stat NOT_EQUAL Sum Maximum",
 		"Slow MODIFIED /FilterPattern NOT_EQUAL { $.took > 5 } { $.took > 9 }",
+		"Subscribed DELETED",
 	}
 	if lines := drifts(t, c, "watch", types.StackResourceDriftStatusModified, types.StackResourceDriftStatusDeleted); !slices.Equal(lines, want) {
 		t.Errorf("drifts of watch: %q, want %q", lines, want)

@@ -13,35 +13,35 @@ import (
 
 // unanswered are members of Logs' answers that never come, by the beginnings of their paths.
 var unanswered = map[string]string{
-	"DescribeLogGroups.logGroups.kmsKeyId":                         "kmsKeyId is refused",
-	"DescribeLogGroups.logGroups.dataProtectionStatus":             "there are no data protection policies",
-	"DescribeLogGroups.logGroups.inheritedProperties":              "nothing is inherited: there are no policies of accounts",
-	"DescribeLogGroups.logGroups.bearerTokenAuthenticationEnabled": "there is no authentication by bearer tokens",
-	"PutLogEvents.rejectedEntityInfo":                              "entities are ignored",
-	"FilterLogEvents.searchedLogStreams.":                          "AWS leaves the list empty",
-	"DescribeDestinations.destinations.":                           "there are none",
-	"DescribeDestinations.nextToken":                               "there are none",
-	"DescribeMetricFilters.metricFilters.":                         "there are none",
-	"DescribeMetricFilters.nextToken":                              "there are none",
-	"DescribeQueries.queries.":                                     "there are none",
-	"DescribeQueries.nextToken":                                    "there are none",
-	"DescribeResourcePolicies.resourcePolicies.":                   "there are none",
-	"DescribeResourcePolicies.nextToken":                           "there are none",
-	"DescribeSubscriptionFilters.subscriptionFilters.":             "there are none",
-	"DescribeSubscriptionFilters.nextToken":                        "there are none",
+	"DescribeLogGroups.logGroups.kmsKeyId":                                   "kmsKeyId is refused",
+	"DescribeLogGroups.logGroups.dataProtectionStatus":                       "there are no data protection policies",
+	"DescribeLogGroups.logGroups.inheritedProperties":                        "nothing is inherited: there are no policies of accounts",
+	"DescribeLogGroups.logGroups.bearerTokenAuthenticationEnabled":           "there is no authentication by bearer tokens",
+	"PutLogEvents.rejectedEntityInfo":                                        "entities are ignored",
+	"FilterLogEvents.searchedLogStreams.":                                    "AWS leaves the list empty",
+	"DescribeDestinations.destinations.":                                     "there are none",
+	"DescribeDestinations.nextToken":                                         "there are none",
+	"DescribeMetricFilters.metricFilters.":                                   "there are none",
+	"DescribeMetricFilters.nextToken":                                        "there are none",
+	"DescribeQueries.queries.":                                               "there are none",
+	"DescribeQueries.nextToken":                                              "there are none",
+	"DescribeResourcePolicies.resourcePolicies.":                             "there are none",
+	"DescribeResourcePolicies.nextToken":                                     "there are none",
+	"DescribeSubscriptionFilters.subscriptionFilters.fieldSelectionCriteria": "not built",
+	"DescribeSubscriptionFilters.subscriptionFilters.emitSystemFields":       "not built",
 }
 
 // refusing are the operations of features that are not built, which refuse what AWS would
 // refuse and never succeed.
 var refusing = []string{
-	"CancelExportTask", "CreateExportTask", "DeleteDeliveryDestination", "DeleteMetricFilter", "DeleteResourcePolicy", "DeleteSubscriptionFilter",
-	"GetDeliveryDestination", "GetDeliverySource", "PutDeliverySource", "PutMetricFilter", "PutSubscriptionFilter", "StartQuery",
+	"CancelExportTask", "CreateExportTask", "DeleteDeliveryDestination", "DeleteMetricFilter", "DeleteResourcePolicy",
+	"GetDeliveryDestination", "GetDeliverySource", "PutDeliverySource", "PutMetricFilter", "StartQuery",
 }
 
 // TestLogsOutputShapes holds the answers of Logs against the shapes of AWS's model: every
 // member is one of the model, of its type, and every one of the model is answered.
 func TestLogsOutputShapes(t *testing.T) {
-	endpoint := start(t)
+	hoses, endpoint, _ := startHoses(t)
 	shapes := must(checklist.Shapes("logs"))(t)
 	seen := map[string]bool{}
 	called := map[string]bool{}
@@ -100,7 +100,12 @@ func TestLogsOutputShapes(t *testing.T) {
 		call(operation, `{}`)
 	}
 	call("DescribeQueries", `{}`)
-	call("DescribeSubscriptionFilters", `{"logGroupName":"/w/a"}`)
+	makeHose(t, hoses, "h")
+	for _, name := range []string{"a", "b"} {
+		call("PutSubscriptionFilter", `{"logGroupName":"/w/a","filterName":"`+name+`","filterPattern":"","destinationArn":"`+hoseARN("h")+`","roleArn":"`+*hoseRole+`"}`)
+	}
+	call("DescribeSubscriptionFilters", `{"logGroupName":"/w/a","limit":1}`)
+	call("DeleteSubscriptionFilter", `{"logGroupName":"/w/a","filterName":"b"}`)
 	call("DeleteRetentionPolicy", `{"logGroupName":"/w/a"}`)
 	call("PutLogGroupDeletionProtection", `{"logGroupIdentifier":"/w/a","deletionProtectionEnabled":false}`)
 	call("DeleteLogStream", `{"logGroupName":"/w/a","logStreamName":"t"}`)

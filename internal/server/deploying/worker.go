@@ -34,6 +34,7 @@ var handlers = func() map[string]step.Handler {
 		"AWS::Logs::LogGroup":                      {Create: createLogGroup, Update: updateLogGroup, Delete: deleteLogGroup},
 		"AWS::Logs::LogStream":                     {Create: createLogStream, Update: step.Keep, Delete: deleteLogStream},
 		"AWS::Logs::MetricFilter":                  {Create: createMetricFilter, Update: updateMetricFilter, Delete: deleteMetricFilter},
+		"AWS::Logs::SubscriptionFilter":            {Create: createSubscriptionFilter, Update: updateSubscriptionFilter, Delete: deleteSubscriptionFilter},
 		"AWS::CloudFormation::Stack":               {Create: createNested, Update: updateNested, Delete: deleteNested},
 		"AWS::CDK::Metadata":                       {Create: step.Keep, Update: step.Keep, Delete: nothing},
 		"AWS::SSM::Parameter":                      {Create: putParameter, Update: putParameter, Delete: deleteParameter},
@@ -99,7 +100,7 @@ func (v *Worker) Do(ctx context.Context, t *stacks.Task) (o stack.Outcome, later
 // named are the types whose resources are called, as stacks know them, by their names.
 var named = []string{
 	"AWS::IAM::Role", "AWS::IAM::User", "AWS::IAM::Group", "AWS::IAM::InstanceProfile", "AWS::Lambda::Function", "AWS::Lambda::Permission",
-	"AWS::CloudWatch::Alarm", "AWS::CloudWatch::CompositeAlarm", "AWS::Logs::LogGroup", "AWS::Logs::LogStream", "AWS::Logs::MetricFilter", "AWS::KinesisFirehose::DeliveryStream",
+	"AWS::CloudWatch::Alarm", "AWS::CloudWatch::CompositeAlarm", "AWS::Logs::LogGroup", "AWS::Logs::LogStream", "AWS::Logs::MetricFilter", "AWS::Logs::SubscriptionFilter", "AWS::KinesisFirehose::DeliveryStream",
 }
 
 // perhaps is what an earlier process may have made in a step that fails now, as who acts may not do it any

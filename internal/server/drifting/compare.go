@@ -52,6 +52,7 @@ var readers = map[string]func(ctx context.Context, r *reading) error{
 	"AWS::Logs::LogGroup":             logGroup,
 	"AWS::Logs::LogStream":            logStream,
 	"AWS::Logs::MetricFilter":         metricFilter,
+	"AWS::Logs::SubscriptionFilter":   subscriptionFilter,
 	"AWS::IAM::Role":                  role,
 	"AWS::IAM::User":                  user,
 	"AWS::IAM::Group":                 group,

@@ -161,3 +161,27 @@ func metricFilter(ctx context.Context, r *reading) error {
 	r.actual["MetricTransformations"] = all
 	return nil
 }
+
+func subscriptionFilter(ctx context.Context, r *reading) error {
+	out, err := ask[logs.SubscriptionFiltersOutput](ctx, r, "logs", "DescribeSubscriptionFilters", r.Region, &logs.DescribeSubscriptionFiltersInput{
+		LogGroupName: r.text("LogGroupName"), FilterNamePrefix: &r.Physical,
+	})
+	if err != nil {
+		return err
+	}
+	if len(out.SubscriptionFilters) == 0 || out.SubscriptionFilters[0].FilterName != r.Physical {
+		return errGone
+	}
+	found := &out.SubscriptionFilters[0]
+	r.actual["FilterPattern"], r.actual["DestinationArn"] = *found.FilterPattern, found.DestinationArn
+	for name, value := range map[string]string{"RoleArn": found.RoleArn, "Distribution": found.Distribution} {
+		switch {
+		case r.Properties[name] == nil && name == "Distribution": // it has a default
+		case value == "":
+			delete(r.actual, name)
+		default:
+			r.actual[name] = value
+		}
+	}
+	return nil
+}

@@ -40,6 +40,14 @@ var monitoringTypes = []Type{
 		},
 	},
 	{
+		Name: "AWS::Logs::SubscriptionFilter", NameProperty: "FilterName", MaxName: 512,
+		Properties: map[string]Property{
+			"ApplyOnTransformedLogs": prop(Boolean), "DestinationArn": prop(String, required), "Distribution": prop(String), "EmitSystemFields": prop(List),
+			"FieldSelectionCriteria": prop(String), "FilterName": prop(String, replaces), "FilterPattern": prop(String, required),
+			"LogGroupName": prop(String, required|replaces), "RoleArn": prop(String),
+		},
+	},
+	{
 		Name: "AWS::CDK::Metadata", Properties: map[string]Property{"Analytics": prop(String)},
 	},
 }

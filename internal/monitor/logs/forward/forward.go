@@ -48,6 +48,8 @@ type Options struct {
 	Kernel *kernel.Kernel
 	Clock  clock.Clock
 	Logger *slog.Logger
+	// Rest has the time in which filters rest; nil: clock.System.
+	Rest clock.Clock
 	// Record takes the metrics; nil: nobody counts.
 	Record func(data ...metrics.Datapoint) error
 }
@@ -78,6 +80,9 @@ type filter struct {
 
 // New makes a Forwarder, before events are put. It does nothing until it is started.
 func New(o Options) *Forwarder {
+	if o.Rest == nil {
+		o.Rest = clock.System
+	}
 	f := &Forwarder{Options: o, slots: make(chan struct{}, atOnce), filters: map[uint64]*filter{}}
 	o.Logs.Notify(f.wake)
 	return f
@@ -155,7 +160,7 @@ func (f *Forwarder) run(one *filter) {
 			return
 		}
 	}
-	clock.System.AfterFunc(rest, func() { f.rested(one) })
+	f.Rest.AfterFunc(rest, func() { f.rested(one) })
 }
 
 // rested runs a filter for what came while it ran and rested.

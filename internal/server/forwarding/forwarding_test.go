@@ -1,0 +1,229 @@
+package forwarding
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"testing"
+	"time"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/caller"
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/journal"
+	"godwit.dev/godwit/internal/keyspace"
+	"godwit.dev/godwit/internal/monitor/logs"
+	"godwit.dev/godwit/internal/monitor/logs/forward"
+	"godwit.dev/godwit/internal/monitor/logs/subscription"
+	"godwit.dev/godwit/internal/queue/message"
+	"godwit.dev/godwit/internal/shard"
+	"godwit.dev/godwit/internal/shard/kernel"
+	"godwit.dev/godwit/internal/shard/shardtest"
+	"godwit.dev/godwit/internal/store/storetest"
+	"godwit.dev/godwit/test/soak"
+)
+
+// world is a server's log groups, the functions that they are handed to, and what hands over.
+type world struct {
+	*shard.Engine
+	logs        *logs.Logs
+	forwarder   *forward.Forwarder
+	clock, rest *clock.Virtual
+	refuses     error // of all destinations
+}
+
+// AdmitService implements Functions: a function's policy is for other tests.
+func (w *world) AdmitService(context.Context, arn.ARN, *caller.Caller, string, string) error {
+	return w.refuses
+}
+
+func open(t *testing.T, j *journal.Journal, twoStep bool) *world {
+	t.Helper()
+	ids := 0
+	newID := func() message.ID { ids++; return shardtest.MessageID(ids) }
+	w := &world{clock: clock.NewVirtual(shardtest.Start), rest: clock.NewVirtual(shardtest.Start)}
+	logger := slog.New(slog.DiscardHandler)
+	k := kernel.New(kernel.Options{Journal: j, Clock: w.clock, Logger: logger})
+	w.logs = logs.New(k, logs.Options{})
+	w.forwarder = forward.New(forward.Options{Logs: w.logs, Kernel: k, Clock: w.clock, Logger: logger, Rest: w.rest})
+	w.Engine = shardtest.Open(t, shard.Options{Kernel: k, Clock: w.clock, NewID: newID, TwoStep: twoStep})
+	w.forwarder.Start(&Destinations{Functions: w, Clock: w.clock, NewID: newID})
+	w.settle()
+	return w
+}
+
+// settle returns once all is handed over that may be now.
+func (w *world) settle() {
+	w.AwaitIdle()
+	_, _ = w.rest.Advance(context.Background(), time.Second) // nothing holds it
+	w.AwaitIdle()
+}
+
+var app, fn = arn.LogGroup(shardtest.Region, shardtest.Account, "/app"), shardtest.FunctionARN("f")
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// pass has time pass, and what is due then be done.
+func (w *world) pass(t *testing.T, d time.Duration) {
+	t.Helper()
+	_, err := w.clock.Advance(t.Context(), d)
+	check(t, err)
+}
+
+// records is how many records of log groups have a tag.
+func (w *world) records(t *testing.T, tag byte) (n int) {
+	t.Helper()
+	for key := range storetest.Dump(t, w.Store) {
+		if key[0] == keyspace.LogSpace && key[1] == tag {
+			n++
+		}
+	}
+	return n
+}
+
+// makeGroup makes a group, and a function that gets what is put into it.
+func (w *world) makeGroup(t *testing.T, filters ...string) {
+	t.Helper()
+	_, err := w.CreateFunction(t.Context(), shardtest.CreateFunction("f", nil), nil)
+	check(t, err)
+	check(t, w.logs.CreateGroup(logs.NewGroup{ARN: app}))
+	for _, s := range []string{"s", "t"} {
+		check(t, w.logs.CreateStream(app, s))
+	}
+	for _, name := range filters {
+		w.filter(t, name, "")
+	}
+}
+
+func (w *world) filter(t *testing.T, name, pattern string) {
+	t.Helper()
+	check(t, w.logs.PutSubscription(app, subscription.Filter{Name: name, Pattern: pattern, Destination: fn.String()}))
+}
+
+func (w *world) put(t *testing.T, stream string, messages ...string) {
+	t.Helper()
+	var events []logs.Event
+	for i, m := range messages {
+		events = append(events, logs.Event{Time: w.clock.Now().UnixMilli() + int64(i), Message: m})
+	}
+	_, err := w.logs.Put(app, stream, events)
+	check(t, err)
+}
+
+// handed is how many events wait for the function.
+func (w *world) handed(t *testing.T) int64 {
+	t.Helper()
+	info, err := w.Events(t.Context(), fn)
+	if fault.KindOf(err) == fault.ResourceNotFound {
+		return -1
+	}
+	check(t, err)
+	return info.Due + info.Waiting + info.InFlight
+}
+
+// What was acknowledged is handed over, and once if it is of one stream, wherever the process ends between the
+// commit of a put and the next: the invocation and the end of the hand-over are one commit.
+func TestCrash(t *testing.T) {
+	for name, twoStep := range map[string]bool{"one commit": false, "two steps": true} {
+		t.Run(name, func(t *testing.T) {
+			state := func(w *world) string {
+				w.settle()
+				filters, _ := w.logs.Subscriptions(app)
+				found, _, _ := w.logs.Filter(logs.FilterQuery{Group: app, Limit: 100})
+				text, err := json.Marshal([]any{filters, len(found), w.handed(t), w.records(t, keyspace.LogPuts)})
+				check(t, err)
+				return string(text)
+			}
+			step := func(f func(w *world)) func(w *world) {
+				return func(w *world) {
+					f(w)
+					w.settle()
+				}
+			}
+			shardtest.CrashInSteps(t, soak.Seeds(t, 1)[0], soak.Size(1, 3), func(j *journal.Journal) *world { return open(t, j, twoStep) }, state,
+				func(w *world) {
+					_, err := w.CreateFunction(t.Context(), shardtest.CreateFunction("f", nil), nil)
+					check(t, err)
+				},
+				func(w *world) { check(t, w.logs.CreateGroup(logs.NewGroup{ARN: app})) },
+				func(w *world) { check(t, w.logs.CreateStream(app, "s")) },
+				func(w *world) { w.filter(t, "a", "") },
+				step(func(w *world) { w.put(t, "s", "1", "2") }),
+				step(func(w *world) { w.put(t, "s", "3") }),
+				func(w *world) { w.filter(t, "a", "x") },
+				step(func(w *world) { w.put(t, "s", "4", "5 x") }),
+				step(func(w *world) { w.put(t, "s", "6") }), // nothing matches
+				func(w *world) { check(t, w.logs.DeleteSubscription(app, "a")) },
+				func(w *world) { w.put(t, "s", "7 x") },
+			)
+		})
+	}
+}
+
+// What a destination does not take now is tried again, with what came meanwhile, for 24 hours; and what it
+// refuses for good is not.
+func TestRetries(t *testing.T) {
+	w := open(t, shardtest.JournalOf(t, shardtest.NewStore(t), nil), false)
+	w.makeGroup(t, "a")
+	w.refuses = fault.New(fault.Unavailable, "not now")
+	w.put(t, "s", "1")
+	w.settle()
+	w.put(t, "t", "2")
+	w.pass(t, 23*time.Hour)
+	w.settle()
+	if n := w.handed(t); n != 0 {
+		t.Fatalf("%d are handed over", n)
+	}
+	w.put(t, "s", "3")
+	w.pass(t, 2*time.Hour) // the first two are given up
+	w.settle()
+	w.refuses = nil
+	w.pass(t, time.Minute)
+	w.settle()
+	if n := w.handed(t); n != 1 {
+		t.Errorf("%d are handed over after 25 hours", n)
+	}
+	w.refuses = fault.New(fault.AccessDenied, "never")
+	w.put(t, "s", "4")
+	w.settle()
+	w.refuses = nil
+	w.put(t, "s", "5")
+	w.settle()
+	if n := w.handed(t); n != 2 {
+		t.Errorf("%d are handed over after a refusal", n)
+	}
+	if n := w.records(t, keyspace.LogPuts); n != 0 {
+		t.Errorf("%d puts are left", n)
+	}
+}
+
+// What comes while a filter rests goes together, a message a stream: a function whose own lines are handed to
+// it is not invoked for each.
+func TestRest(t *testing.T) {
+	w := open(t, shardtest.JournalOf(t, shardtest.NewStore(t), nil), false)
+	w.makeGroup(t, "a", "b")
+	w.put(t, "s", "first")
+	w.AwaitIdle()
+	for range 20 {
+		w.put(t, "s", "x")
+		w.put(t, "t", "x")
+	}
+	w.AwaitIdle()
+	if n := w.handed(t); n != 2 {
+		t.Fatalf("%d are handed over at once, by two filters", n)
+	}
+	w.settle()
+	if n := w.handed(t); n != 2+2*2 {
+		t.Errorf("%d are handed over, of two streams by two filters", n)
+	}
+	check(t, w.logs.DeleteGroup(app))
+	if n := w.records(t, keyspace.LogCursors); n != 0 {
+		t.Errorf("%d cursors are left", n)
+	}
+}

@@ -17,7 +17,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs/types"
 	fhtypes "github.com/aws/aws-sdk-go-v2/service/firehose/types"
+	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
+
+	"godwit.dev/godwit/internal/config"
 )
 
 // handed is what a subscription filter hands over.
@@ -237,4 +240,89 @@ func TestSubscriptionFilterToStream(t *testing.T) {
 	equal(t, "events", 8, events)
 	last := all[len(all)-1].LogEvents
 	equal(t, "the last", "2", last[len(last)-1].Message)
+}
+
+// Groups of a name in other accounts and regions are others, and what they have goes to functions and streams of
+// theirs alone.
+func TestSubscriptionFiltersOfOthers(t *testing.T) {
+	endpoint := start(t)
+	c, functions, ctx := logsClient(endpoint), functionsClient(endpoint), t.Context()
+	f := startFar(t)
+	createFar(t, endpoint, functions, "f", f, "")
+	must(functions.AddPermission(ctx, permission("f", "logs", "logs."+region+".amazonaws.com")))(t)
+	createGroup(t, c, "/app", "s")
+	must(c.PutSubscriptionFilter(ctx, subscriptionInput("/app", "all", "", functionARN("f"))))(t)
+	far := logsClientOf(endpoint, "eu-west-1", "test")
+	createGroup(t, far, "/app", "s")
+	_, err := far.PutSubscriptionFilter(ctx, subscriptionInput("/app", "all", "", functionARN("f")))
+	wantLogsError(t, "of another region", err, invalidParameter, unreachable)
+	now := serverNow(t, endpoint)
+	putLogs(t, far, "/app", "s", logEvents(now, "far"))
+	putLogs(t, c, "/app", "s", logEvents(now, "near"))
+	advance(t, endpoint, "0s")
+	equal(t, "handed over", []string{"all s: near"}, handedLines(handedTo(t, f)))
+	for destination, text := range map[string]string{
+		"arn:aws:kinesis:" + region + ":" + account + ":stream/s":   "destinationArn for vendor kinesis cannot be used without roleArn",
+		"arn:aws:logs:" + region + ":" + account + ":destination:d": "Logical destinations are not built yet: a subscription filter hands over to a Lambda function or a Firehose stream.",
+		queueARN("q"):              "PutSubscriptionFilter operation cannot work with destinationArn for vendor sqs",
+		functionARN("g"):           unreachable,
+		functionARN("f") + ":live": unreachable,
+	} {
+		_, err := c.PutSubscriptionFilter(ctx, subscriptionInput("/app", "other", "", destination))
+		wantLogsError(t, destination, err, invalidParameter, text)
+	}
+	in := subscriptionInput("/app", "other", "", functionARN("f"))
+	in.RoleArn = hoseRole
+	_, err = c.PutSubscriptionFilter(ctx, in)
+	wantLogsError(t, "with a role", err, invalidParameter, "destinationArn for vendor lambda cannot be used with roleArn")
+	_, err = c.PutSubscriptionFilter(ctx, subscriptionInput("/app", "other", "{", functionARN("f")))
+	wantLogsError(t, "without a pattern", err, invalidParameter, "")
+}
+
+// Records are put as the filter's role, which has to trust CloudWatch Logs for the group and may put them, and
+// which its maker has to be allowed to pass.
+func TestSubscriptionFilterRoles(t *testing.T) {
+	dir := t.TempDir()
+	endpoint := startWith(t, func(c *config.Config) { c.FirehoseDirectory = dir })
+	c, identities, ctx := logsClient(endpoint), iamClient(endpoint), t.Context()
+	trust := func(service, source string) *string {
+		return new(`{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":["firehose.amazonaws.com"]},"Action":"sts:AssumeRole"},` +
+			`{"Effect":"Allow","Principal":{"Service":"` + service + `"},"Action":"sts:AssumeRole","Condition":{"StringLike":{"aws:SourceArn":"` + source + `"},"StringEquals":{"aws:SourceAccount":"` + account + `"}}}]}`)
+	}
+	source := logGroupARN + "/app"
+	must(identities.CreateRole(ctx, &iam.CreateRoleInput{RoleName: new("hose"), AssumeRolePolicyDocument: trust("sns.amazonaws.com", source)}))(t)
+	makeHose(t, firehoseAs(endpoint, account), "h")
+	createGroup(t, c, "/app", "s")
+	in := subscriptionInput("/app", "all", "", hoseARN("h"))
+	in.RoleArn = hoseRole
+	put := func(what, text string) {
+		t.Helper()
+		_, err := c.PutSubscriptionFilter(ctx, in)
+		if text == "" {
+			if err != nil {
+				t.Errorf("%s: %v", what, err)
+			}
+			return
+		}
+		wantLogsError(t, what, err, invalidParameter, text)
+	}
+	const undelivered = "Could not deliver test message to specified Firehose stream. Check if the given Firehose stream is in ACTIVE state."
+	put("a role that trusts another service", undelivered)
+	trusting := func(source string) {
+		t.Helper()
+		must(identities.UpdateAssumeRolePolicy(ctx, &iam.UpdateAssumeRolePolicyInput{RoleName: new("hose"), PolicyDocument: trust("logs.amazonaws.com", source)}))(t)
+	}
+	trusting(source)
+	put("a role that may nothing", undelivered)
+	must(identities.PutRolePolicy(ctx, &iam.PutRolePolicyInput{RoleName: new("hose"), PolicyName: new("p"), PolicyDocument: new(
+		`{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"firehose:PutRecord","Resource":"` + hoseARN("h") + `"}]}`)}))(t)
+	trusting(source + "2")
+	put("a role for another group", undelivered)
+	trusting(source)
+	put("a role that may", "")
+
+	eve := makeUser(t, endpoint, "eve", `{"Effect":"Allow","Action":"logs:*","Resource":"*"}`)
+	asEve := cloudwatchlogs.New(cloudwatchlogs.Options{BaseEndpoint: &endpoint, Region: region, Credentials: eve, RetryMaxAttempts: 1, HTTPClient: eager})
+	_, err := asEve.PutSubscriptionFilter(ctx, in)
+	wantLogsError(t, "who may not pass the role", err, "AccessDeniedException", "User: arn:aws:iam::"+account+":user/eve is not authorized to perform: iam:PassRole on resource: "+*hoseRole+" because no identity-based policy allows the iam:PassRole action")
 }

@@ -156,6 +156,8 @@ func (e *everything) setUp() {
 
 	createGroup(t, l, "application", "one", "two")
 	must(l.PutRetentionPolicy(t.Context(), &cloudwatchlogs.PutRetentionPolicyInput{LogGroupName: aws.String("application"), RetentionInDays: aws.Int32(1)}))(t)
+	allowLogs(t, f, "zipped", "application")
+	must(l.PutSubscriptionFilter(t.Context(), subscriptionInput("application", "none", "nothing", functionARN("zipped"))))(t)
 	putAlarm(t, e.url, "loud", func(in *cloudwatch.PutMetricAlarmInput) { in.AlarmActions = []string{orders} })
 	e.handles = map[string][]string{}
 	e.known.done = map[string]int{}
@@ -514,7 +516,7 @@ func holdToTable(t *testing.T, s store.Store) {
 	// earlier version.
 	brief := []keyspace.ID{
 		keyspace.KindDeletedTopics, keyspace.KindDelivered, keyspace.KindFanout, keyspace.KindReplay, keyspace.KindTransfer,
-		keyspace.KindLogDeleted, keyspace.KindAlarmAction, keyspace.KindMetricFloor, keyspace.KindMoveTask,
+		keyspace.KindLogDeleted, keyspace.KindLogPut, keyspace.KindAlarmAction, keyspace.KindMetricFloor, keyspace.KindMoveTask,
 		keyspace.KindLogClock,
 		keyspace.KindFence, // of a cluster
 	}

@@ -238,6 +238,12 @@ var ofAccount = map[string]func(ctx context.Context, c callerClients, v target) 
 	"PutLogEvents": func(ctx context.Context, c callerClients, v target) error {
 		return errorOf(c.logs.PutLogEvents(ctx, &cloudwatchlogs.PutLogEventsInput{LogGroupName: &v.name, LogStreamName: new("s"), LogEvents: logEvents(1, "x")}))
 	},
+	"PutSubscriptionFilter": func(ctx context.Context, c callerClients, v target) error {
+		return errorOf(c.logs.PutSubscriptionFilter(ctx, subscriptionInput(v.name, "f", "", v.fn)))
+	},
+	"DeleteSubscriptionFilter": func(ctx context.Context, c callerClients, v target) error {
+		return errorOf(c.logs.DeleteSubscriptionFilter(ctx, &cloudwatchlogs.DeleteSubscriptionFilterInput{LogGroupName: &v.name, FilterName: new("f")}))
+	},
 	"DeleteLogGroup": func(ctx context.Context, c callerClients, v target) error {
 		return errorOf(c.logs.DeleteLogGroup(ctx, &cloudwatchlogs.DeleteLogGroupInput{LogGroupName: &v.name}))
 	},

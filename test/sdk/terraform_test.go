@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 	cwtypes "github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
+	logstypes "github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs/types"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	lambdatypes "github.com/aws/aws-sdk-go-v2/service/lambda/types"
 	"github.com/aws/aws-sdk-go-v2/service/sns"
@@ -66,6 +67,7 @@ func TestTerraformsCalls(t *testing.T) {
 		s.permission("orders", "", "sns.amazonaws.com", topicARN("orders")), s.permission("live", "live", "arn:aws:iam::111111111111:root", ""),
 		s.subscription("function", "orders", "lambda", functionARN("billing"), nil, nil),
 		s.mapping(), s.alarm(), s.compositeAlarm(),
+		s.permission("logs", "", "logs.amazonaws.com", logGroupARN+"/shop/plain:*"), s.subscriptionFilter("/shop/plain", "errors"),
 	}
 	lifeCycle(t, resources)
 }
@@ -562,6 +564,36 @@ func (s *stack) logStream(group, name string) resource {
 		},
 		destroy: func(t *testing.T) {
 			must(s.logs.DeleteLogStream(t.Context(), &cloudwatchlogs.DeleteLogStreamInput{LogGroupName: &group, LogStreamName: &name}))(t)
+			equal(t, "after the end", fields(nil), find(t))
+		},
+	}
+}
+
+// subscriptionFilter is an aws_cloudwatch_log_subscription_filter, to the function.
+func (s *stack) subscriptionFilter(group, name string) resource {
+	put := func(t *testing.T, pattern string) {
+		t.Helper()
+		in := subscriptionInput(group, name, pattern, functionARN("billing"))
+		in.Distribution = logstypes.DistributionByLogStream // the provider's default
+		must(s.logs.PutSubscriptionFilter(t.Context(), in))(t)
+	}
+	find := func(t *testing.T) fields {
+		t.Helper()
+		for _, f := range must(s.logs.DescribeSubscriptionFilters(t.Context(), &cloudwatchlogs.DescribeSubscriptionFiltersInput{LogGroupName: &group, FilterNamePrefix: &name}))(t).SubscriptionFilters {
+			if *f.FilterName == name {
+				return fields{"pattern": *f.FilterPattern, "destination": *f.DestinationArn, "distribution": string(f.Distribution), "role": aws.ToString(f.RoleArn), "group": *f.LogGroupName}
+			}
+		}
+		return nil
+	}
+	want := func(pattern string) fields {
+		return fields{"pattern": pattern, "destination": functionARN("billing"), "distribution": "ByLogStream", "role": "", "group": group}
+	}
+	return resource{
+		name: "subscription filter " + name, want: [2]fields{want(""), want("ERROR")}, read: find,
+		create: func(t *testing.T) { put(t, "") }, change: func(t *testing.T) { put(t, "ERROR") },
+		destroy: func(t *testing.T) {
+			must(s.logs.DeleteSubscriptionFilter(t.Context(), &cloudwatchlogs.DeleteSubscriptionFilterInput{LogGroupName: &group, FilterName: &name}))(t)
 			equal(t, "after the end", fields(nil), find(t))
 		},
 	}

@@ -230,14 +230,14 @@ func (f *Forwarder) hand(one *filter) (more, failed, gone bool) {
 
 // refused reports whether what a destination refused is tried again; what is too old for that is given up.
 func (f *Forwarder) refused(one *filter, p *logs.Pending, parts []part, err error) (again bool) {
-	about := []any{"group", one.ARN.String(), "filter", p.Filter.Name, "destination", p.Filter.Destination, "reason", err.Error()}
+	log := f.Logger.With("group", one.ARN.String(), "filter", p.Filter.Name, "destination", p.Filter.Destination)
 	if Permanent(err) {
 		events := 0
 		for i := range parts {
 			events += parts[i].Events
 		}
 		f.count(one, p, refused, events, 0)
-		f.Logger.Warn("the destination of a subscription filter refuses log events, which are not handed over", append(about, "events", events)...)
+		log.Warn("the destination of a subscription filter refuses log events, which are not handed over", "events", events, "reason", err.Error())
 		one.failures = 0
 		return false
 	}
@@ -247,10 +247,10 @@ func (f *Forwarder) refused(one *filter, p *logs.Pending, parts []part, err erro
 	}
 	f.count(one, p, kind, parts[0].Events, 0)
 	if one.failures++; one.failures == 1 {
-		f.Logger.Warn("log events of a subscription filter cannot be handed over now, which is tried again", about...)
+		log.Warn("log events of a subscription filter cannot be handed over now, which is tried again", "reason", err.Error())
 	}
 	if next := p.Until(f.Clock.Now().Add(-keep).UnixMilli()); next != 0 {
-		f.Logger.Warn("log events of a subscription filter are given up after 24 hours", about...)
+		log.Warn("log events of a subscription filter are given up after 24 hours", "reason", err.Error())
 		f.Logs.Hand(one.Subscriber, p, next)
 	}
 	return true

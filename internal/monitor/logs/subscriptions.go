@@ -1,7 +1,6 @@
 package logs
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/binary"
 	"errors"
@@ -129,17 +128,35 @@ func (l *Logs) DeleteSubscription(group arn.ARN, name string) error {
 		}
 		id := d.Subscribed[i].ID
 		d.Subscribed = slices.Delete(d.Subscribed, i, i+1)
-		rest := slices.DeleteFunc(l.subscribers[g.id], func(s subscriber) bool { return s.id == id })
-		end := key(tagPut, g.id+1)
-		if len(rest) == 0 {
-			delete(l.subscribers, g.id)
-		} else {
-			l.subscribers[g.id] = rest
-			end = key(tagPut, g.id, earliestNext(rest))
-		}
-		l.shard.Batch.Delete(key(tagCursor, g.id, id))
-		l.shard.Batch.DeleteRange(key(tagPut, g.id), end)
+		l.unsubscribe(g.id, id)
 		return nil
+	})
+}
+
+// unsubscribe removes what there is of a subscription filter beside the group's record.
+func (l *Logs) unsubscribe(group, filter uint64) {
+	rest := slices.DeleteFunc(l.subscribers[group], func(s subscriber) bool { return s.id == filter })
+	end := key(tagPut, group+1)
+	if len(rest) == 0 {
+		delete(l.subscribers, group)
+	} else {
+		l.subscribers[group] = rest
+		end = key(tagPut, group, earliestNext(rest))
+	}
+	l.shard.Batch.Delete(key(tagCursor, group, filter))
+	l.shard.Batch.DeleteRange(key(tagPut, group), end)
+}
+
+// Forget removes what is left of a filter that the group's record does not have, as Pending says: a version
+// without such filters has written it.
+func (l *Logs) Forget(s Subscriber) {
+	l.shard.RunLazy(func() {
+		g, err := l.find(s.ARN)
+		known := func(one subscriber) bool { return one.id == s.Filter }
+		if (err == nil || errors.Is(err, ErrNoGroup)) && slices.ContainsFunc(l.subscribers[s.Group], known) &&
+			(g.id != s.Group || !slices.ContainsFunc(g.read().Subscribed, func(f subscription.Filter) bool { return f.ID == s.Filter })) {
+			l.unsubscribe(s.Group, s.Filter)
+		}
 	})
 }
 
@@ -157,21 +174,12 @@ func (l *Logs) Subscriptions(group arn.ARN) ([]subscription.Filter, error) {
 // Pending are puts that a subscription filter is yet to hand over, the first ones.
 type Pending struct {
 	Filter  subscription.Filter
-	Streams []PendingStream // by when the first event of each came
-	Next    uint64          // the sequence behind them
-	More    bool            // there may be others
+	Streams []subscription.Stream // by when the first event of each came
+	Next    uint64                // the sequence behind them
+	More    bool                  // there may be others
 
-	puts []pendingPut
+	puts []struct{ sequence, ingested, next uint64 }
 }
-
-// PendingStream are the matching events of a stream, by arrival.
-type PendingStream struct {
-	ID     uint64
-	Name   string
-	Events []subscription.Event
-}
-
-type pendingPut struct{ sequence, ingested, next uint64 }
 
 // Pending reads what a subscription filter is yet to hand over: the events for which match, which is made
 // of the filter, is true. Events that were removed meanwhile are left out. It fails with ErrNoSubscription
@@ -205,7 +213,7 @@ func (l *Logs) Pending(s Subscriber, match func(f *subscription.Filter) (func(me
 		one, _ := subscription.DecodePut(v)
 		sequence := number(k, 1)
 		p.Next = sequence + uint64(len(one.Times))
-		p.puts = append(p.puts, pendingPut{sequence, one.Ingested, p.Next})
+		p.puts = append(p.puts, struct{ sequence, ingested, next uint64 }{sequence, one.Ingested, p.Next})
 		events += len(one.Times)
 		read, err := l.pendingOf(p, s.Group, sequence, &one, matches)
 		size += read
@@ -224,7 +232,7 @@ func (l *Logs) pendingOf(p *Pending, group, sequence uint64, one *subscription.P
 	for i, at := range one.Times {
 		places[i] = position{at, sequence + uint64(i)}
 	}
-	i := slices.IndexFunc(p.Streams, func(s PendingStream) bool { return s.ID == one.Stream })
+	i := slices.IndexFunc(p.Streams, func(s subscription.Stream) bool { return s.ID == one.Stream })
 	err = l.read(group, places, func(at position, e stored) error {
 		read += len(e.message)
 		message := string(e.message)
@@ -233,7 +241,7 @@ func (l *Logs) pendingOf(p *Pending, group, sequence uint64, one *subscription.P
 		}
 		if i < 0 {
 			i = len(p.Streams)
-			p.Streams = append(p.Streams, PendingStream{ID: one.Stream, Name: string(bytes.Clone(name))})
+			p.Streams = append(p.Streams, subscription.Stream{ID: one.Stream, Name: string(name)})
 		}
 		of := &p.Streams[i]
 		of.Events = append(of.Events, subscription.Event{ID: eventID(group, at), Timestamp: int64(at.time), Message: message, Sequence: at.sequence})
@@ -279,6 +287,3 @@ func (l *Logs) Hand(s Subscriber, p *Pending, next uint64) {
 		return nil
 	})
 }
-
-// Gone reports that an error of Pending says that the filter, or its group, is not there any more.
-func Gone(err error) bool { return errors.Is(err, ErrNoGroup) || errors.Is(err, ErrNoSubscription) }

@@ -6,6 +6,7 @@
 package forward
 
 import (
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -193,7 +194,8 @@ func delay(failures int) time.Duration {
 func (f *Forwarder) hand(one *filter) (more, failed, gone bool) {
 	p, err := f.Logs.Pending(one.Subscriber, matcher)
 	switch {
-	case logs.Gone(err):
+	case errors.Is(err, logs.ErrNoGroup), errors.Is(err, logs.ErrNoSubscription):
+		f.Logs.Forget(one.Subscriber)
 		return false, false, true
 	case err != nil:
 		f.Logger.Error("what a subscription filter has to hand over cannot be read", "group", one.ARN.String(), "error", err)

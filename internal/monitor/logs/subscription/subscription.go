@@ -65,3 +65,10 @@ func DecodePut(v []byte) (p Put, ok bool) {
 	}
 	return p, true
 }
+
+// Stream are events of a log stream, by arrival.
+type Stream struct {
+	ID     uint64
+	Name   string
+	Events []Event
+}

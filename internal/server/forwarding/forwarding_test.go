@@ -244,7 +244,7 @@ func TestForgotten(t *testing.T) {
 	for key, value := range storetest.Dump(t, w.Store) { // a record without filters is written over the group's
 		if key[0] == keyspace.LogSpace && key[1] == keyspace.LogGroups && strings.HasSuffix(string(key), "/app") {
 			var b mutation.Batch
-			b.Set(key, append([]byte(value[:16]), "{}"...))
+			b.Set(key, append(value[:16:16], "{}"...))
 			check(t, st.Apply(store.Sync, &b))
 		}
 	}

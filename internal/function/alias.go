@@ -143,7 +143,7 @@ func (s *State) FindAlias(function arn.ARN, name string) (*Function, *Alias, err
 	return f, a, nil
 }
 
-// DeleteAlias deletes an alias, if it exists, and its policy. Errors: ResourceNotFound for an
+// DeleteAlias deletes an alias, if it exists, with its policy and its URL. Errors: ResourceNotFound for an
 // unknown function.
 func (s *State) DeleteAlias(function arn.ARN, name string, b *mutation.Batch) error {
 	f, err := s.function(function)
@@ -156,7 +156,8 @@ func (s *State) DeleteAlias(function arn.ARN, name string, b *mutation.Batch) er
 	}
 	f.aliases.Remove(a)
 	b.Delete(s.aliasKey(f, name))
-	if _, ok := f.policies[name]; f.forgetEventInvoke(name) || ok {
+	_, policed := f.policies[name]
+	if event, url := f.forgetEventInvoke(name), s.forgetURL(f, name); policed || event || url {
 		delete(f.policies, name)
 		s.put(b, f)
 	}

@@ -106,6 +106,7 @@ type Function struct {
 	policies map[string][]Permission // by qualifier; empty: of the function
 	// eventInvokes are by qualifier, Latest for the function.
 	eventInvokes map[string]EventInvoke
+	urls         map[string]URL // by alias; empty: of the function
 	uploads      map[uint64]int // the number of versions with an upload
 }
 

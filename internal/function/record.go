@@ -45,6 +45,7 @@ type functionRecord struct {
 	Policies    map[string][]Permission `json:"policies,omitempty"`
 
 	EventInvokes map[string]EventInvoke `json:"eventInvokes,omitempty"`
+	URLs         map[string]URL         `json:"urls,omitempty"`
 }
 
 type versionRecord struct {
@@ -164,7 +165,7 @@ func (s *State) loadFunction(name arn.ARN, value []byte) error {
 	if r.Policies != nil {
 		f.policies = r.Policies
 	}
-	f.eventInvokes = r.EventInvokes
+	f.eventInvokes, f.urls = r.EventInvokes, r.URLs
 	s.add(f)
 	return nil
 }
@@ -301,7 +302,7 @@ func (s *State) SealWith(sealer Sealer) { s.sealer = sealer }
 func (s *State) put(b *mutation.Batch, f *Function) {
 	r := functionRecord{
 		Incarnation: f.Incarnation, Tags: f.Tags, Reserved: f.Reserved, Latest: s.record(f, f.latest), Last: f.last, Changed: f.changed,
-		Policies: f.policies, EventInvokes: f.eventInvokes,
+		Policies: f.policies, EventInvokes: f.eventInvokes, URLs: f.urls,
 	}
 	if f.next != nil {
 		next := s.record(f, f.next)

@@ -31,5 +31,8 @@ var (
 	ErrEventInvokeTarget   = fault.NewRule(fault.InvalidParameter, "function: no destination")                // on success, on failure
 	ErrEventInvokeNoTarget = fault.NewRule(fault.InvalidParameter, "function: a destination is not there")    // its ARN
 	ErrEventInvokeAbsent   = fault.NewRule(fault.ResourceNotFound, "function: nothing is set for its events") // the ARN
+	ErrURLOfNothing        = fault.NewRule(fault.ResourceNotFound, "function: not found, or no such alias, for its URL")
+	ErrURLExists           = fault.NewRule(fault.ResourceConflict, "function: it has a URL") // the ARN
+	ErrURLAbsent           = fault.NewRule(fault.ResourceNotFound, "function: it has no URL")
 	ErrEventInvokeUnknown  = fault.NewRule(fault.ResourceNotFound, "function: not found, for its events")
 )

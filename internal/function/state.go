@@ -19,7 +19,8 @@ type State struct {
 	order     sorted.List[*Function] // by account, region, name
 	changing  sorted.List[*Function] // changes in progress, next completion first
 	usage     map[place]Usage
-	builds    uint64 // counter for build ids
+	urls      map[string]urlOwner // by the ids of URLs
+	builds    uint64              // counter for build ids
 }
 
 // place is the scope of usage counts: account and region.
@@ -49,6 +50,7 @@ func New(shard uint16) *State {
 			return cmp.Or(a.readyAt.Compare(b.readyAt), arn.Compare(a.ARN, b.ARN))
 		}},
 		usage: map[place]Usage{},
+		urls:  map[string]urlOwner{},
 	}
 }
 
@@ -300,12 +302,18 @@ func (f *Function) Uploads() []uint64 {
 // add and remove update all indexes; change calls them around a change of a function.
 func (s *State) add(f *Function) {
 	s.functions[f.ARN] = f
+	for qualifier, u := range f.urls {
+		s.urls[u.ID] = urlOwner{f.ARN, qualifier}
+	}
 	s.order.Add(f)
 	s.index(f)
 }
 
 func (s *State) remove(f *Function) {
 	delete(s.functions, f.ARN)
+	for _, u := range f.urls {
+		delete(s.urls, u.ID)
+	}
 	s.order.Remove(f)
 	s.unindex(f)
 }

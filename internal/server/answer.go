@@ -35,7 +35,7 @@ func newParts(deps Deps, s *state, r *running) (Parts, error) {
 	if err != nil {
 		return Parts{}, err
 	}
-	functions := newLambda(s, r, objects)
+	functions := newLambda(deps.Config, s, r, objects)
 	verifier := authentic(deps, s.credentials)
 	trail, err := newTrail(deps, s.logs, s.identities.Current)
 	if err != nil {
@@ -79,6 +79,7 @@ func newParts(deps Deps, s *state, r *running) (Parts, error) {
 		Developer: forDevelopers(deps.Config, s.engine, dev),
 		Metrics:   s.prometheus.Handler(),
 		Functions: r.sockets.API(),
+		URLs:      functionURLs(deps, s, r, verifier),
 		Ingest: ingesting.Open(ingesting.Options{
 			Config: deps.Config, Sources: s.sources, Wire: answers, Logger: deps.Log, Requests: deps.Limits.requests,
 			Trust: r.trust, Own: deps.ownPorts(), Observe: s.prometheus.Ingested(),

@@ -144,6 +144,8 @@ type Parts struct {
 	Functions net.Listener
 	// OfFunctions is the Wire for functions; nil: Wire.
 	OfFunctions http.Handler
+	// URLs serves requests to function URLs; nil: nothing does.
+	URLs http.Handler
 	// Ingest serves posts to sources; nil: nothing does.
 	Ingest http.Handler
 	// Checks are the checks of /_godwit/health.

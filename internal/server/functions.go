@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 
@@ -21,7 +22,9 @@ import (
 	"godwit.dev/godwit/internal/server/artifacts"
 	"godwit.dev/godwit/internal/server/ids"
 	"godwit.dev/godwit/internal/server/roles"
+	"godwit.dev/godwit/internal/server/urls"
 	"godwit.dev/godwit/internal/shard"
+	"godwit.dev/godwit/internal/sigv4"
 )
 
 // The default number of concurrent executions of an account, and how many of them cannot be
@@ -147,11 +150,23 @@ func runEvents(deps Deps, s *state, pool *invoke.Pool, acting invoke.Acting) {
 }
 
 // newLambda makes the handler of Lambda's operations.
-func newLambda(s *state, r *running, objects *artifacts.Store) *lambda.Service {
+func newLambda(c config.Config, s *state, r *running, objects *artifacts.Store) *lambda.Service {
 	return lambda.New(lambda.Options{
 		Engine: &roles.Functions{Engine: s.engine, Sessions: s.sessions, Acting: s.sessions.Acting(s.authorizer), Failing: r.pollers.Failing},
 		Pool:   r.pool, Limits: s.limits, Installed: process.Installed, Refusal: r.processes.Refusal, Principals: s.principals,
 		NewRevision: ids.Text, Environments: s.sessions.Environments, Objects: objects,
-		Links: s.links,
+		Links: s.links, NewURL: ids.Digits, URLHost: c.QueueURLHost,
 	})
+}
+
+// functionURLs makes the handler of function URLs.
+func functionURLs(deps Deps, s *state, r *running, verifier *sigv4.Verifier) http.Handler {
+	o := urls.Options{
+		Engine: s.engine, Pool: ofOwner{r.pool, deps.owned}, Authentic: verifier, Known: s.identities.Known, Request: s.accounts.Request,
+		Requests: deps.Limits.requests, Clock: deps.Clock, Logger: deps.Log,
+	}
+	if deps.Config.Enforce {
+		o.Authorizer = s.authorizer
+	}
+	return urls.Open(o)
 }

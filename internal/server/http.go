@@ -18,6 +18,7 @@ import (
 	"godwit.dev/godwit/internal/api/developer"
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/server/profiles"
+	"godwit.dev/godwit/internal/wire/functionurl"
 	"godwit.dev/godwit/internal/wire/http1"
 )
 
@@ -164,7 +165,7 @@ func (s *Server) serveFunctions(parts Parts) {
 	if parts.Functions == nil {
 		return
 	}
-	s.serveAt("functions", s.limits.others(parts.Functions), s.guarded(parts, ofFunctions(cmp.Or(parts.OfFunctions, parts.Wire))))
+	s.serveAt("functions", s.limits.others(parts.Functions), functionurl.First(parts.URLs, s.guarded(parts, ofFunctions(cmp.Or(parts.OfFunctions, parts.Wire)))))
 }
 
 // serveAt serves requests at another listener than the clients'. Its name is that of its
@@ -220,13 +221,13 @@ func httpServer(cfg config.Config, log *slog.Logger, limits *Limits, h http.Hand
 	}
 }
 
-// handler serves the requests of the main port: a router behind the guard.
+// handler serves the requests of the main port: function URLs, and a router behind the guard.
 func (s *Server) handler(parts Parts) http.Handler {
 	r := &router{Parts: parts, own: s.operators(parts), console: s.cfg.AdminListen == ""}
 	if r.AWS == nil {
 		r.AWS = r.Wire
 	}
-	return s.guarded(parts, r)
+	return functionurl.First(parts.URLs, s.guarded(parts, r))
 }
 
 // router passes a request to the part that its path belongs to. It is no http.ServeMux, which

@@ -126,8 +126,8 @@ func TestActionsThatAreNotHere(t *testing.T) {
 	refused(t, err, "InvalidAction", 400, "Godwit has no action ListMetricStreams of CloudWatch.")
 	_, err = logsClient(endpoint).StopQuery(t.Context(), &cloudwatchlogs.StopQueryInput{QueryId: aws.String("q")})
 	refused(t, err, "UnknownOperationException", 400, "Godwit has no action StopQuery of CloudWatch Logs.")
-	_, err = functionsClient(endpoint).GetFunctionUrlConfig(t.Context(), &lambda.GetFunctionUrlConfigInput{FunctionName: aws.String("f")})
-	refused(t, err, "UnknownOperationException", 404, "Godwit has no operation of Lambda at GET /2021-10-31/functions/f/url.")
+	_, err = functionsClient(endpoint).GetFunctionRecursionConfig(t.Context(), &lambda.GetFunctionRecursionConfigInput{FunctionName: aws.String("f")})
+	refused(t, err, "UnknownOperationException", 404, "Godwit has no operation of Lambda at GET /2024-08-31/functions/f/recursion-config.")
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, endpoint, strings.NewReader("{}"))
 	if err != nil {
 		t.Fatal(err)

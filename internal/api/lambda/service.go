@@ -61,6 +61,7 @@ type Engine interface {
 	TagMapping(ctx context.Context, a arn.ARN, set map[string]string, remove []string) error
 	InvokeAsync(ctx context.Context, fn arn.ARN, ev function.Event) error
 	EventInvoker
+	URLs
 }
 
 // Options are the dependencies and settings of a Service.
@@ -83,6 +84,11 @@ type Options struct {
 	Environments variables.Keys
 	// Principals resolves the principals in functions' policies; nil: api.Unbound.
 	Principals api.Principals
+	// NewURL makes the id of a function URL, of 32 hexadecimal digits that nobody can guess.
+	NewURL func() string
+	// URLHost is the host below which function URLs have their names, like queue URLs; empty: they
+	// are paths at the host of the request.
+	URLHost string
 	// Objects reads code from S3.
 	Objects Objects
 }
@@ -118,7 +124,7 @@ const maxCodeBody = 70167211
 // they require.
 func (s *Service) Operations() []api.Operation {
 	const functions, one = "/2015-03-31/functions", "/2015-03-31/functions/{FunctionName}"
-	return slices.Concat(mappings.New(s.engine).Operations(), s.eventInvokeOperations(), []api.Operation{
+	return slices.Concat(mappings.New(s.engine).Operations(), s.eventInvokeOperations(), s.urlOperations(), []api.Operation{
 		api.Op("CreateFunction", s.createFunction).At("POST "+functions, 201).Limit(maxCodeBody),
 		api.Op("GetFunction", s.getFunction).At("GET "+one, 200),
 		api.Op("GetFunctionConfiguration", s.getFunctionConfiguration).At("GET "+one+"/configuration", 200),

@@ -40,6 +40,9 @@ var lambda = sentences{
 	function.ErrEventInvokeTarget:   "The provided destination config DestinationConfig(onSuccess=%s, onFailure=%s) is invalid.",
 	function.ErrEventInvokeNoTarget: "The destination ARN %s is invalid.",
 	function.ErrEventInvokeAbsent:   "The function %s doesn't have an EventInvokeConfig",
+	function.ErrURLOfNothing:        "Function does not exist",
+	function.ErrURLExists:           "Failed to create function url config for [functionArn = %s]. Error message:  FunctionUrlConfig exists for this Lambda function",
+	function.ErrURLAbsent:           "The resource you requested does not exist.",
 	function.ErrEventInvokeUnknown:  "The function doesn't exist.",
 
 	functions.ErrCodeStorage:    "Code storage limit exceeded.",

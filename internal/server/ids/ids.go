@@ -3,6 +3,7 @@ package ids
 
 import (
 	"encoding/binary"
+	"encoding/hex"
 	"math/rand/v2"
 
 	"github.com/google/uuid"
@@ -27,6 +28,12 @@ func Text() string { return New().String() }
 // Unguessable makes a random UUID that nobody can guess: a subscription's ARN, which has one, is
 // all that it takes to end the subscription.
 func Unguessable() message.ID { return message.ID(uuid.New()) }
+
+// Digits makes 32 hexadecimal digits that nobody can guess.
+func Digits() string {
+	id := Unguessable()
+	return hex.EncodeToString(id[:])
+}
 
 // The random numbers for 16 of those come at once.
 func init() { uuid.EnableRandPool() }

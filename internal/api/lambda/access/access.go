@@ -53,6 +53,16 @@ var access = map[string]api.Access{
 	"DeleteFunctionEventInvokeConfig": onQualified("DeleteFunctionEventInvokeConfig", func(in *lambda.FunctionInput) (string, *string) { return in.FunctionName, in.Qualifier }),
 	"ListFunctionEventInvokeConfigs":  onFunction("ListFunctionEventInvokeConfigs", func(in *lambda.ListFunctionEventInvokeConfigsInput) string { return in.FunctionName }),
 
+	"CreateFunctionUrlConfig": api.Needs(func(call *api.Call, in *lambda.CreateFunctionUrlConfigInput) ([]authorize.Need, error) {
+		return onURL(call, "CreateFunctionUrlConfig", in.FunctionName, in.Qualifier, &in.AuthType)
+	}),
+	"UpdateFunctionUrlConfig": api.Needs(func(call *api.Call, in *lambda.UpdateFunctionUrlConfigInput) ([]authorize.Need, error) {
+		return onURL(call, "UpdateFunctionUrlConfig", in.FunctionName, in.Qualifier, in.AuthType)
+	}),
+	"GetFunctionUrlConfig":    onQualified("GetFunctionUrlConfig", func(in *lambda.FunctionInput) (string, *string) { return in.FunctionName, in.Qualifier }),
+	"DeleteFunctionUrlConfig": onQualified("DeleteFunctionUrlConfig", func(in *lambda.FunctionInput) (string, *string) { return in.FunctionName, in.Qualifier }),
+	"ListFunctionUrlConfigs":  onFunction("ListFunctionUrlConfigs", func(in *lambda.ListFunctionUrlConfigsInput) string { return in.FunctionName }),
+
 	"CreateEventSourceMapping": api.Needs(mappingTo),
 	"GetEventSourceMapping":    onMapping("GetEventSourceMapping", func(in *mappings.MappingInput) string { return in.UUID }),
 	"ListEventSourceMappings":  api.Anywhere("lambda:ListEventSourceMappings"),
@@ -87,6 +97,15 @@ func onNamed(call *api.Call, operation, text string, qualifier *string) ([]autho
 	needs := api.One(request.ActionOf(operation), fn)
 	needs[0].Shared = request.Shared(operation)
 	return needs, nil
+}
+
+// onURL requires an action on a function whose URL gets an AuthType; nil: it keeps its own.
+func onURL(call *api.Call, operation, text string, qualifier, auth *string) ([]authorize.Need, error) {
+	needs, err := onNamed(call, operation, text, qualifier)
+	if err == nil && auth != nil {
+		needs[0].Keys = []authorize.Key{{Name: "lambda:functionurlauthtype", Values: []string{*auth}}}
+	}
+	return needs, err
 }
 
 // passing requires iam:PassRole for a role.

@@ -1,0 +1,164 @@
+package functionurl
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+// answer is how a function answers a request.
+type answer struct {
+	status  int
+	header  http.Header
+	cookies []string // values of Set-Cookie
+	body    []byte
+}
+
+// returned is what a function may return: a payload without a status is a body.
+type returned struct {
+	StatusCode json.RawMessage            `json:"statusCode"`
+	Headers    map[string]json.RawMessage `json:"headers"`
+	Cookies    []string                   `json:"cookies"`
+	Body       json.RawMessage            `json:"body"`
+	Base64     bool                       `json:"isBase64Encoded"`
+}
+
+// read reads the payload that a function has returned; ok is false if that is no answer. Source: the
+// Lambda developer guide, "Invoking Lambda function URLs".
+func read(payload []byte) (a answer, ok bool) {
+	a = answer{status: http.StatusOK, header: http.Header{"Content-Type": {"application/json"}}}
+	payload = bytes.TrimSpace(payload)
+	if len(payload) == 0 || payload[0] != '{' {
+		a.body = plain(payload)
+		return a, json.Valid(payload)
+	}
+	var has map[string]json.RawMessage
+	if json.Unmarshal(payload, &has) != nil {
+		return answer{}, false
+	}
+	if _, ok := has["statusCode"]; !ok {
+		a.body = payload
+		return a, true
+	}
+	var r returned
+	if json.Unmarshal(payload, &r) != nil {
+		return answer{}, false
+	}
+	status, err := strconv.Atoi(string(plain(r.StatusCode)))
+	if err != nil || status < 200 || status > 599 {
+		return answer{}, false
+	}
+	a.status, a.cookies, a.body = status, r.Cookies, plain(r.Body)
+	if r.Base64 {
+		if a.body, err = base64.StdEncoding.DecodeString(string(a.body)); err != nil {
+			return answer{}, false
+		}
+	}
+	for name, value := range r.Headers {
+		if name = http.CanonicalHeaderKey(name); !isToken(name) {
+			return answer{}, false
+		}
+		if !ofConnection[name] {
+			a.header[name] = []string{line(string(plain(value)))}
+		}
+	}
+	return a, true
+}
+
+// plain is a text without its quotes, or any other value as JSON; empty for null.
+func plain(value json.RawMessage) []byte {
+	var text string
+	switch {
+	case len(value) == 0, string(value) == "null":
+		return nil
+	case value[0] == '"' && json.Unmarshal(value, &text) == nil:
+		return []byte(text)
+	}
+	return value
+}
+
+// ofConnection are headers that say how an answer is written on its connection.
+var ofConnection = map[string]bool{
+	"Connection": true, "Content-Length": true, "Keep-Alive": true, "Proxy-Connection": true, "Te": true, "Trailer": true,
+	"Transfer-Encoding": true, "Upgrade": true,
+}
+
+// ofOrigin are headers that would act on all of the origin that an answer comes from.
+var ofOrigin = []string{"Alt-Svc", "Clear-Site-Data", "Service-Worker-Allowed", "Strict-Transport-Security", "Public-Key-Pins"}
+
+// isToken reports whether a text can be a header's name.
+func isToken(name string) bool {
+	for i := range len(name) {
+		c := name[i]
+		if (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && !strings.ContainsRune("!#$%&'*+-.^_`|~", rune(c)) {
+			return false
+		}
+	}
+	return name != ""
+}
+
+// line is a text without what ends a header's line.
+func line(text string) string {
+	return strings.Map(func(c rune) rune {
+		if c < ' ' && c != '\t' || c == 0x7f {
+			return ' '
+		}
+		return c
+	}, text)
+}
+
+// ofServer reports whether a cookie, as in Cookie or Set-Cookie, has a name of the web console's.
+func ofServer(cookie string) bool {
+	name, _, _ := strings.Cut(cookie, "=")
+	return strings.HasPrefix(strings.TrimSpace(name), "godwit-")
+}
+
+// sandboxed has a browser take a page for one of no origin: at a path of the server, a function's page
+// would otherwise be one of the web console's own origin, and could do what that can.
+const sandboxed = "sandbox allow-downloads allow-forms allow-modals allow-popups allow-scripts"
+
+// write writes an answer.
+func (a *answer) write(w http.ResponseWriter, p *Place) {
+	h := w.Header()
+	for name, values := range a.header {
+		h[name] = values
+	}
+	for _, cookie := range a.cookies {
+		if p.ByHost() || !ofServer(cookie) {
+			h.Add("Set-Cookie", line(cookie))
+		}
+	}
+	if !p.ByHost() {
+		for _, name := range ofOrigin {
+			h.Del(name)
+		}
+		if given := h["Set-Cookie"]; len(given) > 0 && ofServer(given[0]) {
+			h["Set-Cookie"] = given[1:]
+		}
+		h.Add("Content-Security-Policy", sandboxed)
+	}
+	if a.status != http.StatusNoContent && a.status != http.StatusNotModified {
+		h.Set("Content-Length", strconv.Itoa(len(a.body)))
+	}
+	w.WriteHeader(a.status)
+	if a.status != http.StatusNoContent && a.status != http.StatusNotModified {
+		_, _ = w.Write(a.body) // a caller that is gone needs no answer
+	}
+}
+
+// instead is an answer that the function does not give.
+func instead(status int, body string) *answer {
+	return &answer{status: status, header: http.Header{"Content-Type": {"application/json"}}, body: []byte(body)}
+}
+
+// message is the body of most refusals.
+func message(text string) string {
+	doc, err := json.Marshal(map[string]string{"Message": text})
+	if err != nil {
+		panic(err) // a text can always be marshalled
+	}
+	return string(doc)
+}

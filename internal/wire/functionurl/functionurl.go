@@ -1,0 +1,239 @@
+package functionurl
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/api/refusal"
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/caller"
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/function"
+	"godwit.dev/godwit/internal/invoke"
+	"godwit.dev/godwit/internal/limit"
+	"godwit.dev/godwit/internal/sigv4"
+	"godwit.dev/godwit/internal/tracing"
+)
+
+// Action is the permission to invoke a function by its URL.
+const Action = "lambda:InvokeFunctionUrl"
+
+const (
+	maxBody  = 6 << 20          // bytes, as of an invocation
+	held     = 3                // bytes of memory for each byte of a body: it, and the event
+	bodyTime = time.Minute      // in which a body must come
+	start    = time.Minute      // that an invocation may take in addition to the function's timeout
+	writing  = 30 * time.Second // for the answer
+)
+
+// Options are what a Handler works with. All but Authentic, Authorize, Known and Requests are
+// required.
+type Options struct {
+	// Find finds a URL by its id; ok is false if there is none.
+	Find func(id string) (u function.QualifiedURL, ok bool)
+	// Target resolves what is invoked.
+	Target func(ctx context.Context, fn arn.ARN, qualifier string) (function.Target, error)
+	Pool   invoke.Invoker
+	// Authentic verifies the signatures of requests to URLs with AWS_IAM. Nil: they are not
+	// verified.
+	Authentic *sigv4.Verifier
+	// Known is the owner of an access key and session token, where signatures are not verified;
+	// nil for an unknown key. May be nil.
+	Known func(accessKey, token string) *caller.Caller
+	// Authorize refuses a caller without permission; nil: nobody is refused.
+	Authorize func(ctx context.Context, r *http.Request, u *function.QualifiedURL, who *caller.Caller) error
+	// Admit may refuse an invocation by the account's limits.
+	Admit        func(account, region string) error
+	Requests     *limit.Budget // bounds the memory of bodies; nil: nothing does
+	NewRequestID func() string
+	Clock        clock.Clock // of the events' time
+	Logger       *slog.Logger
+}
+
+// Handler serves function URLs.
+type Handler struct{ Options }
+
+// New makes a Handler.
+func New(o Options) *Handler { return &Handler{o} }
+
+// Answers of function URLs to what does not reach the function.
+const (
+	forbidden   = "Forbidden"
+	failed      = "Internal Server Error"
+	throttled   = "Rate Exceeded."
+	unavailable = "Service Unavailable"
+	nowhere     = `{"Message":null}`
+)
+
+var tooLarge = fmt.Sprintf("Request must be smaller than %d bytes for the InvokeFunction operation", maxBody)
+
+// ServeHTTP implements http.Handler, for requests of which Is is true.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	place, _ := Of(r)
+	id := h.NewRequestID()
+	w.Header().Set("X-Amzn-Requestid", id)
+	u, ok := h.Find(place.ID)
+	switch {
+	case !ok || place.ByHost() && place.Region != u.Function.Region:
+		instead(http.StatusNotFound, nowhere).write(w, &place)
+		return
+	case u.CORS != nil && isPreflight(r):
+		preflight(u.CORS, r).write(w, &place)
+		return
+	}
+	var memory limit.Reservation
+	defer memory.Release()
+	a := h.answer(w, r, &asked{place: place, url: &u, id: id, at: h.Clock.Now()}, &memory)
+	if u.CORS != nil {
+		share(u.CORS, r, a.header)
+	}
+	a.write(w, &place)
+}
+
+// answer is the answer to a request that is not a preflight.
+func (h *Handler) answer(w http.ResponseWriter, r *http.Request, a *asked, memory *limit.Reservation) *answer {
+	signed := sigv4.Of(r)
+	signed.Exact, signed.Service, signed.Region = true, "lambda", a.url.Function.Region
+	iam := a.url.Auth == function.AuthIAM
+	if iam && h.Authentic != nil { // before the body of a stranger is read
+		if err := h.Authentic.Examine(&signed); err != nil {
+			return h.unauthentic(r, a, err)
+		}
+	}
+	if no := h.receive(w, r, a, memory); no != nil {
+		return no
+	}
+	if iam {
+		who, err := h.identify(r, a, &signed)
+		if err != nil {
+			return h.unauthentic(r, a, err)
+		}
+		a.who = who
+	}
+	if h.Authorize != nil {
+		if err := h.Authorize(r.Context(), r, a.url, a.who); err != nil {
+			return h.refuse(r, a, err)
+		}
+	}
+	if err := h.Admit(a.url.Function.Account, a.url.Function.Region); err != nil {
+		return h.refuse(r, a, err)
+	}
+	out, err := h.invoke(w, r, a)
+	if err != nil {
+		return h.refuse(r, a, err)
+	}
+	if given, ok := read(out.Payload); ok && out.FunctionError == "" {
+		return &given
+	}
+	return instead(http.StatusBadGateway, failed)
+}
+
+// receive reads the body. It returns why that cannot be had; nil: it can.
+func (h *Handler) receive(w http.ResponseWriter, r *http.Request, a *asked, memory *limit.Reservation) *answer {
+	if r.ContentLength > maxBody {
+		return instead(http.StatusRequestEntityTooLarge, message(tooLarge))
+	}
+	if r.Body == nil || r.ContentLength == 0 {
+		return nil
+	}
+	size := r.ContentLength
+	if size < 0 {
+		size = maxBody
+	}
+	if h.Requests != nil && size > limit.Free {
+		memory.Of(h.Requests)
+		if err := memory.Grow(r.Context(), held*size); err != nil {
+			return instead(http.StatusServiceUnavailable, message(unavailable))
+		}
+	}
+	_ = http.NewResponseController(w).SetReadDeadline(clock.System.Now().Add(bodyTime)) // a connection without deadlines has none
+	var in bytes.Buffer
+	if r.ContentLength > 0 {
+		in.Grow(int(r.ContentLength) + bytes.MinRead) // so that it is not copied
+	}
+	_, err := in.ReadFrom(http.MaxBytesReader(w, r.Body, maxBody))
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		return instead(http.StatusRequestEntityTooLarge, message(tooLarge))
+	case err != nil:
+		return instead(http.StatusRequestTimeout, message("The request body did not arrive in time."))
+	}
+	a.body = in.Bytes()
+	return nil
+}
+
+// identify is who has signed, or, where signatures are not verified, who says so.
+func (h *Handler) identify(r *http.Request, a *asked, signed *sigv4.Request) (*caller.Caller, error) {
+	if h.Authentic != nil {
+		signed.Payload = sha256.Sum256(a.body)
+		return h.Authentic.Verify(signed)
+	}
+	scope, _ := sigv4.FromRequest(r)
+	if h.Known != nil && scope.AccessKey != "" {
+		if who := h.Known(scope.AccessKey, r.Header.Get("X-Amz-Security-Token")); who != nil {
+			return who, nil
+		}
+	}
+	return api.Unverified(a.url.Function.Account, scope.AccessKey), nil
+}
+
+// invoke invokes the function.
+func (h *Handler) invoke(w http.ResponseWriter, r *http.Request, a *asked) (invoke.Outcome, error) {
+	payload, err := a.encode(r)
+	if err != nil {
+		return invoke.Outcome{}, err
+	}
+	in := invoke.Invocation{RequestID: a.id, Payload: payload}
+	if trace := r.Header.Get(tracing.XRayHeader); len(trace) <= tracing.MaxHeader {
+		in.Trace = trace
+	}
+	for again := false; ; again = true {
+		if in.Target, err = h.Target(r.Context(), a.url.Function, a.url.Qualifier); err != nil {
+			return invoke.Outcome{}, err
+		}
+		until := clock.System.Now().Add(in.Target.Timeout + start)
+		c := http.NewResponseController(w)
+		_ = c.SetReadDeadline(until) // as above
+		_ = c.SetWriteDeadline(until.Add(writing))
+		out, err := h.Pool.Invoke(r.Context(), in)
+		if fault.KindOf(err) != fault.ResourceNotFound || again { // else an update has replaced the code meanwhile
+			return out, err
+		}
+	}
+}
+
+// unauthentic answers who is not known by a signature.
+func (h *Handler) unauthentic(r *http.Request, a *asked, err error) *answer {
+	switch fault.KindOf(err) {
+	case fault.MissingAuthentication:
+		return instead(http.StatusForbidden, message(forbidden))
+	case fault.SignatureDoesNotMatch, fault.IncompleteSignature, fault.ExpiredToken, fault.Unauthenticated, fault.InvalidSecurity:
+		return instead(http.StatusForbidden, message(refusal.Text(err)))
+	}
+	return h.refuse(r, a, err)
+}
+
+// refuse answers an error before, or instead of, an invocation.
+func (h *Handler) refuse(r *http.Request, a *asked, err error) *answer {
+	switch kind := fault.KindOf(err); {
+	case kind == fault.AccessDenied:
+		return instead(http.StatusForbidden, message(forbidden))
+	case kind == fault.Throttled:
+		return instead(http.StatusTooManyRequests, message(throttled))
+	case invoke.Refused(err), r.Context().Err() != nil, kind == fault.Unavailable:
+		return instead(http.StatusServiceUnavailable, message(unavailable))
+	case kind == fault.Internal:
+		h.Logger.LogAttrs(r.Context(), slog.LevelError, "a request to a function URL failed",
+			slog.String("requestId", a.id), slog.String("function", a.url.Target().String()), slog.Any("error", err))
+	}
+	return instead(http.StatusBadGateway, failed)
+}

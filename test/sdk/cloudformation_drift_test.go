@@ -12,6 +12,7 @@ import (
 	logstypes "github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs/types"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	lambdatypes "github.com/aws/aws-sdk-go-v2/service/lambda/types"
 	"github.com/aws/aws-sdk-go-v2/service/sns"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
@@ -212,8 +213,10 @@ func TestStackDrift(t *testing.T) {
 	must(functions.RemovePermission(ctx, &lambda.RemovePermissionInput{FunctionName: new(out["pricing"]["Price"]), StatementId: new(out["pricing"]["MayInvoke"])}))(t)
 	must(functions.UpdateEventSourceMapping(ctx, &lambda.UpdateEventSourceMappingInput{UUID: new(out["pricing"]["Feed"]), BatchSize: new(int32(6))}))(t)
 	must(functions.DeleteFunctionEventInvokeConfig(ctx, &lambda.DeleteFunctionEventInvokeConfigInput{FunctionName: new(out["pricing"]["Price"]), Qualifier: new("$LATEST")}))(t)
+	must(functions.UpdateFunctionUrlConfig(ctx, &lambda.UpdateFunctionUrlConfigInput{FunctionName: new(out["pricing"]["Site"]), Cors: &lambdatypes.Cors{AllowOrigins: []string{"*"}}}))(t)
 	compared(t, c, "pricing")
-	want = []string{"Feed MODIFIED /BatchSize NOT_EQUAL 5 6", "MayInvoke DELETED", "Price MODIFIED /Timeout NOT_EQUAL 10 20", "Retry DELETED"}
+	want = []string{"Feed MODIFIED /BatchSize NOT_EQUAL 5 6", "MayInvoke DELETED", "Price MODIFIED /Timeout NOT_EQUAL 10 20", "Retry DELETED",
+		`Site MODIFIED /Cors/AllowMethods REMOVE ["GET"] null /Cors/AllowOrigins/0 REMOVE https://a.example null /Cors/AllowOrigins/0 ADD null * /Cors/MaxAge REMOVE 10 null`}
 	if lines := drifts(t, c, "pricing", types.StackResourceDriftStatusModified, types.StackResourceDriftStatusDeleted); !slices.Equal(lines, want) {
 		t.Errorf("drifts of pricing: %q, want %q", lines, want)
 	}

@@ -45,7 +45,13 @@ Resources:
   MayInvoke:
     Type: AWS::Lambda::Permission
     Properties: {FunctionName: !Ref Price, Action: "lambda:InvokeFunction", Principal: sns.amazonaws.com, SourceAccount: !Ref AWS::AccountId}
-Outputs: {Name: {Value: !Ref Price}, Arn: {Value: !GetAtt Price.Arn}, Mapping: {Value: !Ref Feed}, Permission: {Value: !Ref MayInvoke}, Queue: {Value: !Ref Quotes}}
+  Site:
+    Type: AWS::Lambda::Url
+    Properties: {TargetFunctionArn: !GetAtt Price.Arn, AuthType: NONE, InvokeMode: BUFFERED, Cors: {AllowOrigins: ["https://a.example"], AllowMethods: [GET], MaxAge: !Ref Seconds}}
+  MayVisit:
+    Type: AWS::Lambda::Permission
+    Properties: {FunctionName: !Ref Site, Action: "lambda:InvokeFunctionUrl", Principal: "*", FunctionUrlAuthType: NONE}
+Outputs: {Url: {Value: !GetAtt Site.FunctionUrl}, Site: {Value: !Ref Site}, Name: {Value: !Ref Price}, Arn: {Value: !GetAtt Price.Arn}, Mapping: {Value: !Ref Feed}, Permission: {Value: !Ref MayInvoke}, Queue: {Value: !Ref Quotes}}
 `
 
 // A stack's function is made with what feeds it and who may invoke it, changed in place,
@@ -97,6 +103,15 @@ func TestStackFunction(t *testing.T) {
 		t.Errorf("%s is not in %s", out["Permission"], *policy.Policy)
 	}
 
+	site := func() *lambda.GetFunctionUrlConfigOutput {
+		return must(functions.GetFunctionUrlConfig(ctx, &lambda.GetFunctionUrlConfigInput{FunctionName: new(out["Name"])}))(t)
+	}
+	equal(t, "the URL", out["Url"], *site().FunctionUrl)
+	equal(t, "its name", out["Arn"], out["Site"])
+	equal(t, "how long pages need not ask", int32(10), *site().Cors.MaxAge)
+	if !strings.Contains(*policy.Policy, `"Condition":{"StringEquals":{"lambda:FunctionUrlAuthType":"NONE"}}`) {
+		t.Errorf("nobody may visit: %s", *policy.Policy)
+	}
 	update := func(template string, parameters ...string) {
 		t.Helper()
 		must(c.UpdateStack(ctx, &cloudformation.UpdateStackInput{StackName: new("pricing"), TemplateBody: &template, Capabilities: append(granted, types.CapabilityCapabilityNamedIam), Parameters: pairs(parameters)}))(t)
@@ -114,6 +129,8 @@ func TestStackFunction(t *testing.T) {
 	equal(t, "batch", int32(6), *feed().BatchSize)
 	equal(t, "tags of the mapping", "4", tagged()["feed"])
 	equal(t, "tries", int32(0), *tried().MaximumRetryAttempts)
+	equal(t, "how long pages need not ask", int32(20), *site().Cors.MaxAge)
+	equal(t, "the URL", out["Url"], *site().FunctionUrl)
 	if *is.CodeSha256 == code {
 		t.Error("the code is what it was")
 	}

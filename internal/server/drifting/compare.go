@@ -63,6 +63,7 @@ var readers = map[string]func(ctx context.Context, r *reading) error{
 	"AWS::Lambda::Permission":         permission,
 	"AWS::Lambda::EventSourceMapping": mapping,
 	"AWS::Lambda::EventInvokeConfig":  eventInvoke,
+	"AWS::Lambda::Url":                functionURL,
 	"AWS::Lambda::Version":            functionVersion,
 	"AWS::Lambda::Alias":              functionAlias,
 	"AWS::IAM::AccessKey":             accessKey,

@@ -95,3 +95,19 @@ func eventInvoke(ctx context.Context, r *reading) error {
 	r.members(out, "DestinationConfig", "MaximumEventAgeInSeconds", "MaximumRetryAttempts")
 	return nil
 }
+
+func functionURL(ctx context.Context, r *reading) error {
+	in := &lambda.FunctionInput{FunctionName: r.text("TargetFunctionArn")}
+	if qualifier := r.text("Qualifier"); qualifier != "" {
+		in.Qualifier = &qualifier
+	}
+	out, err := ask[lambda.FunctionUrlConfig](ctx, r, "lambda", "GetFunctionUrlConfig", r.Region, in)
+	if err != nil {
+		return err
+	}
+	r.members(out, "AuthType", "Cors")
+	if r.Properties["InvokeMode"] != nil {
+		r.members(out, "InvokeMode")
+	}
+	return nil
+}

@@ -42,6 +42,13 @@ var lambdaTypes = []Type{
 		},
 	},
 	{
+		Name: "AWS::Lambda::Url", Attributes: []string{"FunctionArn", "FunctionUrl"},
+		Properties: map[string]Property{
+			"AuthType": prop(String, required), "Cors": prop(Object), "InvokeMode": prop(String), "Qualifier": prop(String, replaces),
+			"TargetFunctionArn": prop(String, required|replaces),
+		},
+	},
+	{
 		Name: "AWS::Lambda::EventInvokeConfig",
 		Properties: map[string]Property{
 			"DestinationConfig": prop(Object), "FunctionName": prop(String, required|replaces), "MaximumEventAgeInSeconds": prop(Integer),

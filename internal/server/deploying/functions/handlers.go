@@ -11,4 +11,5 @@ var Handlers = map[string]step.Handler{
 	"AWS::Lambda::Permission":         {Create: createPermission, Update: step.Keep, Delete: deletePermission},
 	"AWS::Lambda::EventSourceMapping": {Create: createMapping, Update: updateMapping, Delete: deleteMapping},
 	"AWS::Lambda::EventInvokeConfig":  {Create: createEventInvoke, Update: putEventInvoke, Delete: deleteEventInvoke},
+	"AWS::Lambda::Url":                {Create: createURL, Update: updateURL, Delete: deleteURL},
 }

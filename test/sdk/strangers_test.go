@@ -152,6 +152,12 @@ var attacks = map[string]func(ctx context.Context, c callerClients, v target) er
 	"GetFunctionEventInvokeConfig": func(ctx context.Context, c callerClients, v target) error {
 		return errorOf(c.lambda.GetFunctionEventInvokeConfig(ctx, &lambda.GetFunctionEventInvokeConfigInput{FunctionName: &v.fn}))
 	},
+	"GetFunctionUrlConfig": func(ctx context.Context, c callerClients, v target) error {
+		return errorOf(c.lambda.GetFunctionUrlConfig(ctx, &lambda.GetFunctionUrlConfigInput{FunctionName: &v.fn}))
+	},
+	"UpdateFunctionUrlConfig": func(ctx context.Context, c callerClients, v target) error {
+		return errorOf(c.lambda.UpdateFunctionUrlConfig(ctx, &lambda.UpdateFunctionUrlConfigInput{FunctionName: &v.fn, AuthType: lambdatypes.FunctionUrlAuthTypeNone}))
+	},
 	"ListTags": func(ctx context.Context, c callerClients, v target) error {
 		return errorOf(c.lambda.ListTags(ctx, &lambda.ListTagsInput{Resource: &v.fn}))
 	},
@@ -361,6 +367,7 @@ func victims(t *testing.T, endpoint string) (there, absent target) {
 	}))(t)
 	advance(t, endpoint, "1s")
 	must(c.lambda.PutFunctionEventInvokeConfig(ctx, &lambda.PutFunctionEventInvokeConfigInput{FunctionName: new("victim"), MaximumRetryAttempts: new(int32(1))}))(t)
+	must(c.lambda.CreateFunctionUrlConfig(ctx, &lambda.CreateFunctionUrlConfigInput{FunctionName: new("victim"), AuthType: lambdatypes.FunctionUrlAuthTypeAwsIam}))(t)
 	must(c.lambda.AddPermission(ctx, permission("victim", "s", "sns.amazonaws.com")))(t)
 	there.mapping = *mapped(t, c.lambda, "victims-source", "victim", func(in *lambda.CreateEventSourceMappingInput) { in.Enabled = new(false) })
 	createGroup(t, c.logs, "victim", "s")

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -63,7 +64,7 @@ func TestTerraformsCalls(t *testing.T) {
 			fields{"FilterPolicy": `{"status":["confirmed","canceled"]}`, "FilterPolicyScope": "MessageBody", "RawMessageDelivery": "true"}),
 		s.subscription("steps", "steps.fifo", "sqs", queueARN("steps.fifo"), nil, nil),
 		s.logGroup("/shop/billing", 7, 14), s.logGroup("/shop/plain", 0, 0), s.logStream("/shop/plain", "audit"),
-		s.function(), s.alias(), s.invokeConfig(),
+		s.function(), s.alias(), s.functionURL(), s.invokeConfig(),
 		s.permission("orders", "", "sns.amazonaws.com", topicARN("orders")), s.permission("live", "live", "arn:aws:iam::111111111111:root", ""),
 		s.subscription("function", "orders", "lambda", functionARN("billing"), nil, nil),
 		s.mapping(), s.alarm(), s.compositeAlarm(),
@@ -722,6 +723,50 @@ func (s *stack) alias() resource {
 		destroy: func(t *testing.T) {
 			must(s.lambda.DeleteAlias(t.Context(), &lambda.DeleteAliasInput{FunctionName: function, Name: name}))(t)
 			_, err := s.lambda.GetAlias(t.Context(), &lambda.GetAliasInput{FunctionName: function, Name: name})
+			gone(t, err, "ResourceNotFoundException")
+		},
+	}
+}
+
+// functionURL is an aws_lambda_function_url of the alias, which lets everybody in.
+func (s *stack) functionURL() resource {
+	function, live, public, anyone := aws.String("billing"), aws.String("live"), aws.String("FunctionURLAllowPublicAccess"), aws.String("*")
+	want := func(origins string, age string) fields {
+		return fields{"arn": functionARN("billing") + ":live", "auth": "NONE", "mode": "BUFFERED", "id": "32", "origins": origins, "age": age}
+	}
+	return resource{
+		name: "function URL", want: [2]fields{want("https://a.example", "60"), want("", "")},
+		create: func(t *testing.T) {
+			must(s.lambda.CreateFunctionUrlConfig(t.Context(), &lambda.CreateFunctionUrlConfigInput{
+				FunctionName: function, Qualifier: live, AuthType: lambdatypes.FunctionUrlAuthTypeNone, InvokeMode: lambdatypes.InvokeModeBuffered,
+				Cors: &lambdatypes.Cors{AllowOrigins: []string{"https://a.example"}, AllowMethods: []string{"*"}, MaxAge: aws.Int32(60)},
+			}))(t)
+			must(s.lambda.AddPermission(t.Context(), &lambda.AddPermissionInput{
+				FunctionName: function, Qualifier: live, StatementId: public, Principal: anyone, Action: aws.String("lambda:InvokeFunctionUrl"),
+				FunctionUrlAuthType: lambdatypes.FunctionUrlAuthTypeNone,
+			}))(t)
+			must(s.lambda.AddPermission(t.Context(), &lambda.AddPermissionInput{
+				FunctionName: function, Qualifier: live, StatementId: aws.String("FunctionURLAllowInvokeAction"), Principal: anyone, Action: aws.String("lambda:InvokeFunction"),
+				InvokedViaFunctionUrl: aws.Bool(true),
+			}))(t)
+		},
+		read: func(t *testing.T) fields {
+			out := must(s.lambda.GetFunctionUrlConfig(t.Context(), &lambda.GetFunctionUrlConfigInput{FunctionName: function, Qualifier: live}))(t)
+			_, id, _ := strings.Cut(*out.FunctionUrl, "/function-url/")
+			all := fields{
+				"arn": *out.FunctionArn, "auth": string(out.AuthType), "mode": string(out.InvokeMode), "id": strconv.Itoa(len(strings.TrimSuffix(id, "/"))), "origins": "", "age": "",
+			}
+			if out.Cors != nil {
+				all["origins"], all["age"] = strings.Join(out.Cors.AllowOrigins, ","), strconv.Itoa(int(*out.Cors.MaxAge))
+			}
+			return all
+		},
+		change: func(t *testing.T) {
+			must(s.lambda.UpdateFunctionUrlConfig(t.Context(), &lambda.UpdateFunctionUrlConfigInput{FunctionName: function, Qualifier: live, Cors: &lambdatypes.Cors{}}))(t)
+		},
+		destroy: func(t *testing.T) {
+			must(s.lambda.DeleteFunctionUrlConfig(t.Context(), &lambda.DeleteFunctionUrlConfigInput{FunctionName: function, Qualifier: live}))(t)
+			_, err := s.lambda.GetFunctionUrlConfig(t.Context(), &lambda.GetFunctionUrlConfigInput{FunctionName: function, Qualifier: live})
 			gone(t, err, "ResourceNotFoundException")
 		},
 	}

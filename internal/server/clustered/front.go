@@ -27,6 +27,7 @@ import (
 	"godwit.dev/godwit/internal/server/clustered/nodeapi"
 	"godwit.dev/godwit/internal/server/clustered/roster"
 	"godwit.dev/godwit/internal/server/clustered/status"
+	"godwit.dev/godwit/internal/wire/functionurl"
 )
 
 // Times and sizes of the front.
@@ -201,6 +202,10 @@ var errNotOwner = errors.New("the peer does not own the state")
 // ServeHTTP implements http.Handler, for clients.
 func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	forget(r)
+	if functionurl.Is(r) { // to one all paths are the function's
+		f.serve(w, r, forClients, false)
+		return
+	}
 	switch r.URL.Path {
 	case nodeapi.StatusPath, nodeapi.MetricsPath:
 		if f.part.cfg.Production && !nearby(r) {

@@ -71,6 +71,23 @@ func TestOwnPaths(t *testing.T) {
 	}
 }
 
+// To the name of a function URL every path is the function's: what a node answers by itself is not there.
+func TestPathsOfFunctionURL(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel() // nobody is waited for
+	for _, path := range []string{healthPath, readyPath, nodeapi.StatusPath, nodeapi.MetricsPath, nodeapi.StepDownPath} {
+		for host, want := range map[string]int{"127.0.0.1:4566": 0, strings.Repeat("0", 32) + ".lambda-url.us-east-1.example:4566": http.StatusServiceUnavailable} {
+			r := httptest.NewRequestWithContext(ctx, http.MethodGet, path, nil)
+			r.Host, r.RemoteAddr = host, "192.0.2.1:1234"
+			out := httptest.NewRecorder()
+			fronted(t, false).ServeHTTP(out, r)
+			if waits := strings.Contains(out.Body.String(), "has not joined its cluster"); waits != (want != 0) {
+				t.Errorf("%s at %s: status %d: %s", path, host, out.Code, out.Body)
+			}
+		}
+	}
+}
+
 // For which client a request comes is believed from peers, and from nobody else.
 func TestForwardedIdentity(t *testing.T) {
 	ask := func(by func(f *front) http.HandlerFunc) *http.Request {

@@ -95,9 +95,9 @@ func TestHistory(t *testing.T) {
 			return Code{Upload: uint64(ids), Size: int64(r.IntN(5)), SHA256: [32]byte{byte(r.IntN(3))}}
 		}
 		highest := map[arn.ARN]uint64{}
-		for step := range 120 {
+		for step := range 150 {
 			var err error
-			what := r.IntN(14)
+			what := r.IntN(17)
 			now = now.Add(time.Duration(r.IntN(2000)) * time.Millisecond)
 			later := now.Add(time.Second)
 			switch what {
@@ -148,6 +148,12 @@ func TestHistory(t *testing.T) {
 				err = s.Reserve(name(), &n, &b)
 			case 12:
 				err = errors.Join(s.Tag(name(), map[string]string{pick("k", "l"): id()}, id(), &b))
+			case 13:
+				_, err = s.CreateURL(now, CreateURL{Function: name(), Qualifier: pick("", "x"), ID: id(), Auth: pick(AuthNone, AuthIAM), CORS: []*CORS{nil, {}, {Origins: []string{"*"}}}[r.IntN(3)]}, &b)
+			case 14:
+				_, err = s.UpdateURL(now, UpdateURL{Function: name(), Qualifier: pick("", "x"), Auth: pick("", AuthNone), CORS: []*CORS{nil, {}, {Methods: []string{id()}}}[r.IntN(3)]}, &b)
+			case 15:
+				err = s.DeleteURL(name(), pick("", "x"), &b)
 			default:
 				if r.IntN(4) == 0 {
 					_, err = s.Delete(name(), &b)
@@ -184,10 +190,14 @@ func TestHistory(t *testing.T) {
 func check(t *testing.T, s *State) {
 	t.Helper()
 	var sum Usage
+	urls := map[string]urlOwner{}
 	for _, f := range s.order.Items {
 		used := map[uint64]int{}
 		for _, v := range f.all() {
 			used[v.Code.Upload]++
+		}
+		for qualifier, u := range f.urls {
+			urls[u.ID] = urlOwner{f.ARN, qualifier}
 		}
 		if !cmp.Equal(used, f.uploads) {
 			t.Fatalf("%s counts the uploads %v, has %v", f.ARN, f.uploads, used)
@@ -196,6 +206,9 @@ func check(t *testing.T, s *State) {
 		if f.Reserved != nil {
 			sum.Reserved += *f.Reserved
 		}
+	}
+	if !cmp.Equal(urls, s.urls) {
+		t.Fatalf("URLs are found by %v, and are %v", s.urls, urls)
 	}
 	if got := s.Usage("000000000000", "us-east-1"); got != sum {
 		t.Fatalf("usage is %+v, want %+v", got, sum)

@@ -246,6 +246,7 @@ func (w *world) snapshot() map[string]string {
 		get(functions + name + "/configuration")
 		get(functions + name + "/versions")
 		get(functions + name + "/aliases")
+		get("/2021-10-31/functions/" + name + "/urls")
 	}
 	for _, id := range w.pages(func(token string) []byte {
 		return get("/2015-03-31/event-source-mappings/?Marker=" + url.QueryEscape(token))

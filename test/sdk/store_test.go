@@ -144,6 +144,7 @@ func (e *everything) setUp() {
 	must(f.CreateFunction(t.Context(), functionInput(t, "zipped")))(t)
 	must(f.PublishVersion(t.Context(), &lambda.PublishVersionInput{FunctionName: aws.String("zipped")}))(t)
 	must(f.CreateAlias(t.Context(), &lambda.CreateAliasInput{FunctionName: aws.String("zipped"), FunctionVersion: aws.String("1"), Name: aws.String("live")}))(t)
+	must(f.CreateFunctionUrlConfig(t.Context(), &lambda.CreateFunctionUrlConfigInput{FunctionName: aws.String("zipped"), Qualifier: aws.String("live"), AuthType: lambdatypes.FunctionUrlAuthTypeNone}))(t)
 	must(f.CreateFunction(t.Context(), functionInput(t, "gone")))(t)
 	must(f.PublishVersion(t.Context(), &lambda.PublishVersionInput{FunctionName: aws.String("gone")}))(t)
 	must(f.DeleteFunction(t.Context(), &lambda.DeleteFunctionInput{FunctionName: aws.String("gone")}))(t)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"strconv"
 	"strings"
@@ -123,9 +124,7 @@ const sandboxed = "sandbox allow-downloads allow-forms allow-modals allow-popups
 // write writes an answer.
 func (a *answer) write(w http.ResponseWriter, p *Place) {
 	h := w.Header()
-	for name, values := range a.header {
-		h[name] = values
-	}
+	maps.Copy(h, a.header)
 	for _, cookie := range a.cookies {
 		if p.ByHost() || !ofServer(cookie) {
 			h.Add("Set-Cookie", line(cookie))

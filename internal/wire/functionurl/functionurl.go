@@ -218,8 +218,9 @@ func (h *Handler) unauthentic(r *http.Request, a *asked, err error) *answer {
 		return instead(http.StatusForbidden, message(forbidden))
 	case fault.SignatureDoesNotMatch, fault.IncompleteSignature, fault.ExpiredToken, fault.Unauthenticated, fault.InvalidSecurity:
 		return instead(http.StatusForbidden, message(refusal.Text(err)))
+	default:
+		return h.refuse(r, a, err)
 	}
-	return h.refuse(r, a, err)
 }
 
 // refuse answers an error before, or instead of, an invocation.

@@ -79,7 +79,7 @@ func newParts(deps Deps, s *state, r *running) (Parts, error) {
 		Developer: forDevelopers(deps.Config, s.engine, dev),
 		Metrics:   s.prometheus.Handler(),
 		Functions: r.sockets.API(),
-		URLs:      functionURLs(deps, s, r, verifier),
+		URLs:      functionURLs(deps, s, r, verifier, trail),
 		Ingest: ingesting.Open(ingesting.Options{
 			Config: deps.Config, Sources: s.sources, Wire: answers, Logger: deps.Log, Requests: deps.Limits.requests,
 			Trust: r.trust, Own: deps.ownPorts(), Observe: s.prometheus.Ingested(),

@@ -10,6 +10,7 @@ import (
 
 	"godwit.dev/godwit/internal/api/lambda"
 	"godwit.dev/godwit/internal/api/refusal"
+	"godwit.dev/godwit/internal/audit"
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/invoke"
 	"godwit.dev/godwit/internal/invoke/async"
@@ -160,9 +161,10 @@ func newLambda(c config.Config, s *state, r *running, objects *artifacts.Store) 
 }
 
 // functionURLs makes the handler of function URLs.
-func functionURLs(deps Deps, s *state, r *running, verifier *sigv4.Verifier) http.Handler {
+func functionURLs(deps Deps, s *state, r *running, verifier *sigv4.Verifier, trail *audit.Trail) http.Handler {
 	o := urls.Options{
 		Engine: s.engine, Pool: ofOwner{r.pool, deps.owned}, Authentic: verifier, Known: s.identities.Known, Request: s.accounts.Request,
+		NoteUse: s.identities.NoteUse, Audit: audited(trail),
 		Requests: deps.Limits.requests, Clock: deps.Clock, Logger: deps.Log,
 	}
 	if deps.Config.Enforce {

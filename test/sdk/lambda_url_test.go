@@ -8,6 +8,8 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -209,6 +211,27 @@ func TestFunctionURLRefusals(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "3 validation errors detected") {
 		t.Errorf("got %v", err)
 	}
+	for fault, want := range map[string]struct {
+		code, text string
+		status     int
+	}{
+		"internal":  {"ServiceException", "We encountered an internal error. Please try again.", 500},
+		"throttled": {"TooManyRequestsException", "Rate exceeded.", 429},
+	} {
+		if r := post(t, endpoint+"/_godwit/faults", `{"arn":"arn:aws:lambda:`+region+":"+account+`:*","fault":"`+fault+`"}`); r.Status != 200 {
+			t.Fatal(r)
+		}
+		_, err := c.CreateFunctionUrlConfig(ctx, &lambda.CreateFunctionUrlConfigInput{FunctionName: new("f"), AuthType: types.FunctionUrlAuthTypeNone})
+		refused(t, err, want.code, want.status, want.text)
+		_, err = c.GetFunctionUrlConfig(ctx, &lambda.GetFunctionUrlConfigInput{FunctionName: new("f")})
+		refused(t, err, want.code, want.status, want.text)
+		_, err = c.UpdateFunctionUrlConfig(ctx, &lambda.UpdateFunctionUrlConfigInput{FunctionName: new("f")})
+		refused(t, err, want.code, want.status, want.text)
+		_, err = c.DeleteFunctionUrlConfig(ctx, &lambda.DeleteFunctionUrlConfigInput{FunctionName: new("f")})
+		refused(t, err, want.code, want.status, want.text)
+		_, err = c.ListFunctionUrlConfigs(ctx, &lambda.ListFunctionUrlConfigsInput{FunctionName: new("f")})
+		refused(t, err, want.code, want.status, want.text)
+	}
 }
 
 // A request becomes the event of an invocation, and what is returned the answer.
@@ -277,6 +300,7 @@ func TestFunctionURLInvocation(t *testing.T) {
 		{`"plain"`, "200 plain", false},
 		{`[1,2]`, "200 [1,2]", false},
 		{`null`, "200", false},
+		{`<p>`, "200 <p>", false},
 		{`{"statusCode":"x"}`, "502 Internal Server Error", false},
 		{`{"statusCode":99}`, "502 Internal Server Error", false},
 		{`{"statusCode":200,"body":"?","isBase64Encoded":true}`, "502 Internal Server Error", false},
@@ -455,4 +479,33 @@ func TestFunctionURLKept(t *testing.T) {
 		shown := must(functionsClient(endpoint).GetFunctionUrlConfig(t.Context(), &lambda.GetFunctionUrlConfigInput{FunctionName: new("f")}))(t)
 		equal(t, "its URL", endpoint+url, *shown.FunctionUrl)
 	})
+}
+
+// The audit log tells who has invoked a function by its URL, and who was refused.
+func TestFunctionURLAudited(t *testing.T) {
+	log := filepath.Join(t.TempDir(), "audit.log")
+	s := startSite(t)
+	t.Run("requests", func(t *testing.T) {
+		endpoint := startWith(t, func(c *config.Config) { c.AuditLog, c.AuditDataEvents = log, true })
+		c := functionsClient(endpoint)
+		s.create(t, c, "f")
+		made := must(c.CreateFunctionUrlConfig(t.Context(), &lambda.CreateFunctionUrlConfigInput{FunctionName: new("f"), AuthType: types.FunctionUrlAuthTypeNone}))(t)
+		equal(t, "refused", 403, askURL(t, "GET", *made.FunctionUrl, "").Status)
+		admitAll(t, c, "f", nil)
+		equal(t, "admitted", 200, askURL(t, "GET", *made.FunctionUrl, "").Status)
+	})
+	var got []string
+	for record := range strings.Lines(string(must(os.ReadFile(log))(t))) {
+		var r struct {
+			EventName, ErrorCode string
+			RequestParameters    map[string]string
+		}
+		if err := json.Unmarshal([]byte(record), &r); err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(r.EventName, "FunctionUrl") {
+			got = append(got, strings.TrimSpace(r.EventName+" "+r.RequestParameters["functionName"]+" "+r.RequestParameters["authType"]+r.ErrorCode))
+		}
+	}
+	equal(t, "records", []string{"CreateFunctionUrlConfig f NONE", "InvokeFunctionUrl " + functionARN("f") + " AccessDeniedException", "InvokeFunctionUrl " + functionARN("f")}, got)
 }

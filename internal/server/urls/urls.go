@@ -16,10 +16,11 @@ import (
 	"godwit.dev/godwit/internal/server/ids"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/sigv4"
+	"godwit.dev/godwit/internal/wire"
 	"godwit.dev/godwit/internal/wire/functionurl"
 )
 
-// Options are what Open needs. Authentic, Known and Requests are those of functionurl.Options.
+// Options are what Open needs. Authentic, Known, Audit and Requests are those of functionurl.Options.
 type Options struct {
 	Engine    *shard.Engine
 	Pool      invoke.Invoker
@@ -28,7 +29,10 @@ type Options struct {
 	// Authorizer decides who may invoke what; nil: everybody may.
 	Authorizer *authorize.Authorizer
 	// Request counts a request of an account, or refuses it.
-	Request  func(account string) error
+	Request func(account string) error
+	// NoteUse notes that an access key was used.
+	NoteUse  func(accessKey, service, region string)
+	Audit    func(call *api.Call, in any, outcome wire.Outcome)
 	Requests *limit.Budget
 	Clock    clock.Clock
 	Logger   *slog.Logger
@@ -38,12 +42,16 @@ type Options struct {
 func Open(o Options) *functionurl.Handler {
 	h := functionurl.Options{
 		Find: o.Engine.FindFunctionURL, Target: o.Engine.Function, Pool: o.Pool, Authentic: o.Authentic, Known: o.Known,
-		Admit: func(account, region string) error {
-			if err := o.Request(account); err != nil {
+		Admit: func(u *function.QualifiedURL, who *caller.Caller) error {
+			if err := o.Request(u.Function.Account); err != nil {
 				return err
 			}
-			return o.Engine.ServiceFault("lambda", region, account)
+			if who != nil {
+				o.NoteUse(who.AccessKey, "lambda", u.Function.Region)
+			}
+			return o.Engine.ServiceFault("lambda", u.Function.Region, u.Function.Account)
 		},
+		Audit:    o.Audit,
 		Requests: o.Requests, NewRequestID: ids.Text, Clock: o.Clock, Logger: o.Logger,
 	}
 	if o.Authorizer != nil {
@@ -65,7 +73,7 @@ func (o *Options) mayInvoke(ctx context.Context, r *http.Request, u *function.Qu
 		known.Transport = authorize.TLS
 	}
 	need := authorize.Need{
-		Action: functionurl.Action, Resource: u.Target().String(), Account: u.Function.Account, Shared: true, Must: u.Auth == function.AuthNone,
+		Action: "lambda:" + functionurl.Operation, Resource: u.Target().String(), Account: u.Function.Account, Shared: true, Must: u.Auth == function.AuthNone,
 		Keys: []authorize.Key{{Name: "lambda:functionurlauthtype", Values: []string{u.Auth}}},
 	}
 	result, err := o.Authorizer.Decide(ctx, &need, &known)

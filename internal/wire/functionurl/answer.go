@@ -16,6 +16,8 @@ type answer struct {
 	header  http.Header
 	cookies []string // values of Set-Cookie
 	body    []byte
+
+	refused, why string // the error's code and, of who may not, its cause, for the audit log; empty: none
 }
 
 // returned is what a function may return: a payload without a status is a body.
@@ -27,18 +29,16 @@ type returned struct {
 	Base64     bool                       `json:"isBase64Encoded"`
 }
 
-// read reads the payload that a function has returned; ok is false if that is no answer. Source: the
-// Lambda developer guide, "Invoking Lambda function URLs".
+// read reads the payload that a function has returned; ok is false if that is meant to be an answer, and
+// is none. What is not JSON is a body. Source: the Lambda developer guide, "Invoking Lambda function
+// URLs".
 func read(payload []byte) (a answer, ok bool) {
 	a = answer{status: http.StatusOK, header: http.Header{"Content-Type": {"application/json"}}}
 	payload = bytes.TrimSpace(payload)
-	if len(payload) == 0 || payload[0] != '{' {
-		a.body = plain(payload)
-		return a, json.Valid(payload)
-	}
 	var has map[string]json.RawMessage
-	if json.Unmarshal(payload, &has) != nil {
-		return answer{}, false
+	if len(payload) == 0 || payload[0] != '{' || json.Unmarshal(payload, &has) != nil {
+		a.body = plain(payload)
+		return a, true
 	}
 	if _, ok := has["statusCode"]; !ok {
 		a.body = payload
@@ -151,6 +151,14 @@ func (a *answer) write(w http.ResponseWriter, p *Place) {
 // instead is an answer that the function does not give.
 func instead(status int, body string) *answer {
 	return &answer{status: status, header: http.Header{"Content-Type": {"application/json"}}, body: []byte(body)}
+}
+
+// denied answers who may not invoke; why is for the audit log.
+func denied(code, text, why string) *answer {
+	a := instead(http.StatusForbidden, message(text))
+	a.refused, a.why = code, why
+	a.header.Set("X-Amzn-Errortype", code)
+	return a
 }
 
 // message is the body of most refusals.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/api/lambda"
 	"godwit.dev/godwit/internal/api/refusal"
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/caller"
@@ -21,10 +22,11 @@ import (
 	"godwit.dev/godwit/internal/limit"
 	"godwit.dev/godwit/internal/sigv4"
 	"godwit.dev/godwit/internal/tracing"
+	"godwit.dev/godwit/internal/wire"
 )
 
-// Action is the permission to invoke a function by its URL.
-const Action = "lambda:InvokeFunctionUrl"
+// Operation is what the audit log and, behind "lambda:", policies call an invocation by a URL.
+const Operation = "InvokeFunctionUrl"
 
 const (
 	maxBody  = 6 << 20          // bytes, as of an invocation
@@ -34,8 +36,8 @@ const (
 	writing  = 30 * time.Second // for the answer
 )
 
-// Options are what a Handler works with. All but Authentic, Authorize, Known and Requests are
-// required.
+// Options are what a Handler works with. All but Authentic, Authorize, Known, Audit and
+// Requests are required.
 type Options struct {
 	// Find finds a URL by its id; ok is false if there is none.
 	Find func(id string) (u function.QualifiedURL, ok bool)
@@ -50,8 +52,11 @@ type Options struct {
 	Known func(accessKey, token string) *caller.Caller
 	// Authorize refuses a caller without permission; nil: nobody is refused.
 	Authorize func(ctx context.Context, r *http.Request, u *function.QualifiedURL, who *caller.Caller) error
-	// Admit may refuse an invocation by the account's limits.
-	Admit        func(account, region string) error
+	// Admit may refuse an invocation by the account's limits. who is nil of AuthNone.
+	Admit func(u *function.QualifiedURL, who *caller.Caller) error
+	// Audit is called for each request to a URL once it is answered, but for preflights, as for a
+	// call. It must not keep its arguments. May be nil.
+	Audit        func(call *api.Call, in any, outcome wire.Outcome)
 	Requests     *limit.Budget // bounds the memory of bodies; nil: nothing does
 	NewRequestID func() string
 	Clock        clock.Clock // of the events' time
@@ -91,11 +96,34 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	var memory limit.Reservation
 	defer memory.Release()
-	a := h.answer(w, r, &asked{place: place, url: &u, id: id, at: h.Clock.Now()}, &memory)
+	of := asked{place: place, url: &u, id: id, at: h.Clock.Now()}
+	a := h.answer(w, r, &of, &memory)
 	if u.CORS != nil {
 		share(u.CORS, r, a.header)
 	}
 	a.write(w, &place)
+	if h.Audit != nil {
+		h.audit(r, &of, a)
+	}
+}
+
+// audit records a request.
+func (h *Handler) audit(r *http.Request, of *asked, a *answer) {
+	fn := of.url.Function
+	call := api.Call{
+		RequestID: of.id, Service: "lambda", Operation: Operation, Region: fn.Region, Account: fn.Account,
+		Caller: of.who, RemoteAddr: r.RemoteAddr, Header: r.Header, Time: of.at,
+	}
+	if of.who == nil {
+		call.Caller = &caller.Caller{}
+	} else {
+		call.AccessKey = of.who.AccessKey
+	}
+	in := lambda.FunctionInput{FunctionName: fn.String()}
+	if of.url.Qualifier != "" {
+		in.Qualifier = &of.url.Qualifier
+	}
+	h.Audit(&call, &in, wire.Outcome{Status: a.status, Code: a.refused, Message: a.why})
 }
 
 // answer is the answer to a request that is not a preflight.
@@ -123,7 +151,7 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, a *asked, memor
 			return h.refuse(r, a, err)
 		}
 	}
-	if err := h.Admit(a.url.Function.Account, a.url.Function.Region); err != nil {
+	if err := h.Admit(a.url, a.who); err != nil {
 		return h.refuse(r, a, err)
 	}
 	out, err := h.invoke(w, r, a)
@@ -215,9 +243,9 @@ func (h *Handler) invoke(w http.ResponseWriter, r *http.Request, a *asked) (invo
 func (h *Handler) unauthentic(r *http.Request, a *asked, err error) *answer {
 	switch fault.KindOf(err) {
 	case fault.MissingAuthentication:
-		return instead(http.StatusForbidden, message(forbidden))
+		return denied("AccessDeniedException", forbidden, "Missing Authentication Token")
 	case fault.SignatureDoesNotMatch, fault.IncompleteSignature, fault.ExpiredToken, fault.Unauthenticated, fault.InvalidSecurity:
-		return instead(http.StatusForbidden, message(refusal.Text(err)))
+		return denied("InvalidSignatureException", refusal.Text(err), refusal.Text(err))
 	default:
 		return h.refuse(r, a, err)
 	}
@@ -227,9 +255,11 @@ func (h *Handler) unauthentic(r *http.Request, a *asked, err error) *answer {
 func (h *Handler) refuse(r *http.Request, a *asked, err error) *answer {
 	switch kind := fault.KindOf(err); {
 	case kind == fault.AccessDenied:
-		return instead(http.StatusForbidden, message(forbidden))
+		return denied("AccessDeniedException", forbidden, refusal.Text(err))
 	case kind == fault.Throttled:
-		return instead(http.StatusTooManyRequests, message(throttled))
+		a := instead(http.StatusTooManyRequests, message(throttled))
+		a.refused = "TooManyRequestsException"
+		return a
 	case invoke.Refused(err), r.Context().Err() != nil, kind == fault.Unavailable:
 		return instead(http.StatusServiceUnavailable, message(unavailable))
 	case kind == fault.Internal:

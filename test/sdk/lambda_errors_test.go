@@ -53,6 +53,26 @@ func functionCalls(ctx context.Context, c *lambda.Client, name string, zip []byt
 			_, err := c.DeleteFunctionConcurrency(ctx, &lambda.DeleteFunctionConcurrencyInput{FunctionName: f})
 			return err
 		},
+		"CreateFunctionUrlConfig": func() error {
+			_, err := c.CreateFunctionUrlConfig(ctx, &lambda.CreateFunctionUrlConfigInput{FunctionName: f, AuthType: types.FunctionUrlAuthTypeNone})
+			return err
+		},
+		"DeleteFunctionUrlConfig": func() error {
+			_, err := c.DeleteFunctionUrlConfig(ctx, &lambda.DeleteFunctionUrlConfigInput{FunctionName: f})
+			return err
+		},
+		"GetFunctionUrlConfig": func() error {
+			_, err := c.GetFunctionUrlConfig(ctx, &lambda.GetFunctionUrlConfigInput{FunctionName: f})
+			return err
+		},
+		"ListFunctionUrlConfigs": func() error {
+			_, err := c.ListFunctionUrlConfigs(ctx, &lambda.ListFunctionUrlConfigsInput{FunctionName: f})
+			return err
+		},
+		"UpdateFunctionUrlConfig": func() error {
+			_, err := c.UpdateFunctionUrlConfig(ctx, &lambda.UpdateFunctionUrlConfigInput{FunctionName: f})
+			return err
+		},
 		"GetAccountSettings": func() error {
 			_, err := c.GetAccountSettings(ctx, &lambda.GetAccountSettingsInput{})
 			return err
@@ -173,6 +193,15 @@ func TestEveryFunctionActionCanFail(t *testing.T) {
 	equal(t, "the function afterwards", before, after)
 }
 
+// aboutNoURL is what actions on URLs say of a function that is not there.
+func aboutNoURL(action string) string {
+	switch action {
+	case "CreateFunctionUrlConfig", "ListFunctionUrlConfigs":
+		return "Function does not exist"
+	}
+	return "The resource you requested does not exist."
+}
+
 // What is not there, is another's, or has a name that does not fit, action by
 // action.
 func TestFunctionActionsRefuse(t *testing.T) {
@@ -190,6 +219,10 @@ func TestFunctionActionsRefuse(t *testing.T) {
 	tags := func(action string) bool { return strings.Contains(action, "Tag") }
 	for action, call := range named("none") {
 		if action == "CreateFunction" {
+			continue
+		}
+		if strings.Contains(action, "FunctionUrl") {
+			refused(t, call(), notFound, 404, aboutNoURL(action))
 			continue
 		}
 		qualifier := map[string]string{"CreateAlias": ":1", "PutFunctionConcurrency": ":$LATEST"}[action]
@@ -216,6 +249,10 @@ func TestFunctionActionsRefuse(t *testing.T) {
 			continue
 		}
 		refusal := call()
+		if strings.Contains(action, "FunctionUrl") {
+			refused(t, refusal, notFound, 404, aboutNoURL(action))
+			continue
+		}
 		switch long := strings.Repeat("f", 65); action {
 		case "CreateFunction":
 			refused(t, refusal, invalidValue, 400, "1 validation error detected: Value '"+long+
@@ -234,12 +271,12 @@ func TestFunctionActionsRefuse(t *testing.T) {
 		err := call()
 		switch action {
 		case "CreateAlias", "CreateFunction", "DeleteAlias", "DeleteFunctionConcurrency", "GetAlias", "GetFunctionCodeSigningConfig",
-			"GetFunctionConcurrency", "ListAliases", "PublishVersion", "UpdateAlias", "UpdateFunctionCode", "UpdateFunctionConfiguration":
+			"GetFunctionConcurrency", "ListAliases", "PublishVersion", "ListFunctionUrlConfigs", "UpdateAlias", "UpdateFunctionCode", "UpdateFunctionConfiguration":
 			whole++
 			refused(t, err, invalidValue, 400, "This operation does not support versioned or aliased function names: f:1")
 		}
 	}
-	equal(t, "actions on functions as a whole", 12, whole)
+	equal(t, "actions on functions as a whole", 13, whole)
 	const twice = "The derived qualifier from the function name does not match the specified qualifier."
 	name, q := aws.String("f:1"), aws.String("2")
 	_, err := c.GetFunction(t.Context(), &lambda.GetFunctionInput{FunctionName: name, Qualifier: q})
@@ -538,8 +575,8 @@ func TestFunctionsOnTheWire(t *testing.T) {
 			`{"Type":"User","message":"STRING_VALUE can not be converted to an Integer"}`,
 		},
 		{
-			"GET", "/2021-10-31/functions/f/url", "", 404, "UnknownOperationException",
-			`{"Type":"User","message":"Godwit has no operation of Lambda at GET /2021-10-31/functions/f/url."}`,
+			"GET", "/2024-08-31/functions/f/recursion-config", "", 404, "UnknownOperationException",
+			`{"Type":"User","message":"Godwit has no operation of Lambda at GET /2024-08-31/functions/f/recursion-config."}`,
 		},
 		{
 			"PATCH", functions + "/f", "", 404, "UnknownOperationException",

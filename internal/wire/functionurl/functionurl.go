@@ -196,7 +196,26 @@ func (h *Handler) receive(w http.ResponseWriter, r *http.Request, a *asked, memo
 		return instead(http.StatusRequestTimeout, message("The request body did not arrive in time."))
 	}
 	a.body = in.Bytes()
+	if extra := int64(escapes(a.body)); h.Requests != nil && extra > limit.Free {
+		memory.Of(h.Requests)
+		if err := memory.Grow(r.Context(), 2*extra); err != nil { // in the buffer that the event is written to, which grows
+			return instead(http.StatusServiceUnavailable, message(unavailable))
+		}
+	}
 	return nil
+}
+
+// escapes is how many bytes more a body may have as a text in JSON.
+func escapes(body []byte) (n int) {
+	for _, c := range body {
+		switch {
+		case c < ' ':
+			n += len(`u0000`)
+		case c == '"', c == '\\':
+			n++
+		}
+	}
+	return n
 }
 
 // identify is who has signed, or, where signatures are not verified, who says so.

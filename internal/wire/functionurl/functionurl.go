@@ -176,8 +176,10 @@ func (h *Handler) receive(w http.ResponseWriter, r *http.Request, a *asked, memo
 	if size < 0 {
 		size = maxBody
 	}
-	if h.Requests != nil && size > limit.Free {
+	if h.Requests != nil {
 		memory.Of(h.Requests)
+	}
+	if h.Requests != nil && size > limit.Free {
 		if err := memory.Grow(r.Context(), held*size); err != nil {
 			return instead(http.StatusServiceUnavailable, message(unavailable))
 		}
@@ -197,7 +199,6 @@ func (h *Handler) receive(w http.ResponseWriter, r *http.Request, a *asked, memo
 	}
 	a.body = in.Bytes()
 	if extra := int64(escapes(a.body)); h.Requests != nil && extra > limit.Free {
-		memory.Of(h.Requests)
 		if err := memory.Grow(r.Context(), 2*extra); err != nil { // in the buffer that the event is written to, which grows
 			return instead(http.StatusServiceUnavailable, message(unavailable))
 		}

@@ -33,7 +33,7 @@ type Config struct {
 	Account   string `default:"000000000000" placeholder:"DIGITS" help:"Account of requests that name none: 12 digits (${default})."`
 	PublicURL string `name:"public-url" placeholder:"URL" help:"What the links in messages to subscribers begin with; by default the listening address."`
 
-	QueueURLHost string `name:"queue-url-host" placeholder:"NAME" help:"Domain of queue URLs, which are then sqs.REGION.NAME with the port of the request; by default they begin with the request's own host. NAME and all names below it are taken for this server's."`
+	QueueURLHost string `name:"queue-url-host" placeholder:"NAME" help:"Domain of queue URLs, which are then sqs.REGION.NAME with the port of the request, and of function URLs, ID.lambda-url.REGION.NAME; by default they begin with the request's own host. NAME and all names below it are taken for this server's."`
 
 	AllowedHosts []string `placeholder:"HOST" help:"Names in requests' Host header to take for this server's, besides addresses, localhost, names without a dot or below .localhost, .internal, .svc and .cluster.local, and the host of --public-url; *.NAME stands for the names below it."`
 	CORSOrigins  []string `name:"cors-origins" placeholder:"ORIGIN" help:"Origins whose web pages may use this server in a browser, such as http://localhost:3000; none by default."`

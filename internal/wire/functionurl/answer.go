@@ -30,14 +30,14 @@ type returned struct {
 }
 
 // read reads the payload that a function has returned; ok is false if that is meant to be an answer, and
-// is none. What is not JSON is a body. Source: the Lambda developer guide, "Invoking Lambda function
-// URLs".
+// is none. What is no object is a body, a text with its quotes. Source: the Lambda developer guide,
+// "Invoking Lambda function URLs".
 func read(payload []byte) (a answer, ok bool) {
 	a = answer{status: http.StatusOK, header: http.Header{"Content-Type": {"application/json"}}}
 	payload = bytes.TrimSpace(payload)
 	var has map[string]json.RawMessage
 	if len(payload) == 0 || payload[0] != '{' || json.Unmarshal(payload, &has) != nil {
-		a.body = plain(payload)
+		a.body = payload
 		return a, true
 	}
 	if _, ok := has["statusCode"]; !ok {

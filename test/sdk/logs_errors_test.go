@@ -6,8 +6,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs/types"
+	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/smithy-go"
 )
 
@@ -182,5 +184,36 @@ func TestLogErrors(t *testing.T) {
 	tags := must(c.ListTagsForResource(ctx, &cloudwatchlogs.ListTagsForResourceInput{ResourceArn: new(logGroupARN + "/app")}))(t)
 	if len(found.Events) != 0 || len(groups.LogGroups) != 1 || len(tags.Tags) != 0 || groups.LogGroups[0].RetentionInDays != nil {
 		t.Errorf("something was changed: %+v %+v %+v", found.Events, groups.LogGroups, tags.Tags)
+	}
+}
+
+// TestLogsRefuseStrangers: a key that nobody has, and a user without permission, change nothing.
+func TestLogsRefuseStrangers(t *testing.T) {
+	endpoint := start(t)
+	c, ctx := logsClient(endpoint), t.Context()
+	createGroup(t, c, "/app", "s")
+	with := func(key, secret, token string) *cloudwatchlogs.Client {
+		return cloudwatchlogs.New(cloudwatchlogs.Options{
+			BaseEndpoint: &endpoint, Region: region, Credentials: credentials.NewStaticCredentialsProvider(key, secret, token), RetryMaxAttempts: 1, HTTPClient: eager,
+		})
+	}
+	stranger := with("test", secretOf("test"), "no such token")
+	wantLogsError(t, "a stranger puts events", outcome(stranger.PutLogEvents(ctx, &cloudwatchlogs.PutLogEventsInput{
+		LogGroupName: new("/app"), LogStreamName: new("s"), LogEvents: logEvents(serverNow(t, endpoint), "of a stranger"),
+	})), "UnrecognizedClientException", "The security token included in the request is invalid.")
+
+	users := iamClientOf(endpoint, account, secretOf(account), "")
+	must(users.CreateUser(ctx, &iam.CreateUserInput{UserName: new("ann")}))(t)
+	key := must(users.CreateAccessKey(ctx, &iam.CreateAccessKeyInput{UserName: new("ann")}))(t).AccessKey
+	ann := with(*key.AccessKeyId, *key.SecretAccessKey, "")
+	wantLogsError(t, "a user protects the group", outcome(ann.PutLogGroupDeletionProtection(ctx, &cloudwatchlogs.PutLogGroupDeletionProtectionInput{
+		LogGroupIdentifier: new("/app"), DeletionProtectionEnabled: new(true),
+	})), "AccessDeniedException", "User: arn:aws:iam::"+account+":user/ann is not authorized to perform: logs:PutLogGroupDeletionProtection on resource: "+
+		logGroupARN+"/app:log-stream: because no identity-based policy allows the logs:PutLogGroupDeletionProtection action")
+
+	groups := must(c.DescribeLogGroups(ctx, &cloudwatchlogs.DescribeLogGroupsInput{}))(t)
+	found := must(c.FilterLogEvents(ctx, &cloudwatchlogs.FilterLogEventsInput{LogGroupName: new("/app")}))(t)
+	if len(found.Events) != 0 || *groups.LogGroups[0].DeletionProtectionEnabled {
+		t.Errorf("something was changed: %+v %+v", found.Events, groups.LogGroups)
 	}
 }

@@ -34,6 +34,12 @@ func TestEncryptedTopic(t *testing.T) {
 		})
 		return err
 	}
+	batch := func(by *sns.Client) error {
+		_, err := by.PublishBatch(t.Context(), &sns.PublishBatchInput{
+			TopicArn: &topic, PublishBatchRequestEntries: []types.PublishBatchRequestEntry{{Id: aws.String("a"), Message: aws.String("of a batch")}},
+		})
+		return err
+	}
 	delivered := func(text string) {
 		t.Helper()
 		for where, body := range map[string]string{"queue": *takeMessage(t, queues, q).Body, "hook": h.next(t).Body} {
@@ -62,6 +68,7 @@ func TestEncryptedTopic(t *testing.T) {
 	for _, actions := range []string{`"sns:*"`, `["sns:*","kms:GenerateDataKey"]`, `["sns:*","kms:Decrypt"]`} {
 		allow(actions)
 		refusedWith(t, publish(ann, "not allowed"), "KMSAccessDenied", "*")
+		refusedWith(t, batch(ann), "KMSAccessDenied", "*")
 	}
 	allow(`["sns:*","kms:GenerateDataKey","kms:Decrypt"]`)
 	if err := publish(ann, "two"); err != nil {
@@ -77,6 +84,7 @@ func TestEncryptedTopic(t *testing.T) {
 	takeMessage(t, queues, q)
 	advance(t, endpoint, "6m")
 	refusedWith(t, publish(c, "four"), "KMSDisabled", *key.Arn+" is disabled.")
+	refusedWith(t, batch(c), "KMSDisabled", *key.Arn+" is disabled.")
 	admin(t, endpoint+"/_godwit/subscriptions/resume", `{"subscription":"`+sub+`"}`)
 	advance(t, endpoint, "0s")
 	if body := h.next(t).Body; decode(t, body)["Message"] != "three" {
@@ -91,6 +99,9 @@ func TestEncryptedTopic(t *testing.T) {
 	}
 	takeMessage(t, queues, q)
 	ask(t, k.ScheduleKeyDeletion, &kms.ScheduleKeyDeletionInput{KeyId: key.KeyId, PendingWindowInDays: aws.Int32(7)})
+	advance(t, endpoint, "6m")
+	refusedWith(t, publish(c, "six"), "KMSInvalidState", *key.Arn+" is pending deletion.")
+	refusedWith(t, batch(c), "KMSInvalidState", *key.Arn+" is pending deletion.")
 	advance(t, endpoint, "8d")
 	refusedWith(t, publish(c, "six"), "KMSNotFound", "*")
 	must(c.SetTopicAttributes(t.Context(), &sns.SetTopicAttributesInput{TopicArn: &topic, AttributeName: aws.String("KmsMasterKeyId"), AttributeValue: aws.String("")}))(t)

@@ -215,8 +215,10 @@ func TestStackDrift(t *testing.T) {
 	must(functions.DeleteFunctionEventInvokeConfig(ctx, &lambda.DeleteFunctionEventInvokeConfigInput{FunctionName: new(out["pricing"]["Price"]), Qualifier: new("$LATEST")}))(t)
 	must(functions.UpdateFunctionUrlConfig(ctx, &lambda.UpdateFunctionUrlConfigInput{FunctionName: new(out["pricing"]["Site"]), Cors: &lambdatypes.Cors{AllowOrigins: []string{"*"}}}))(t)
 	compared(t, c, "pricing")
-	want = []string{"Feed MODIFIED /BatchSize NOT_EQUAL 5 6", "MayInvoke DELETED", "Price MODIFIED /Timeout NOT_EQUAL 10 20", "Retry DELETED",
-		`Site MODIFIED /Cors/AllowMethods REMOVE ["GET"] null /Cors/AllowOrigins/0 REMOVE https://a.example null /Cors/AllowOrigins/0 ADD null * /Cors/MaxAge REMOVE 10 null`}
+	want = []string{
+		"Feed MODIFIED /BatchSize NOT_EQUAL 5 6", "MayInvoke DELETED", "Price MODIFIED /Timeout NOT_EQUAL 10 20", "Retry DELETED",
+		`Site MODIFIED /Cors/AllowMethods REMOVE ["GET"] null /Cors/AllowOrigins/0 REMOVE https://a.example null /Cors/AllowOrigins/0 ADD null * /Cors/MaxAge REMOVE 10 null`,
+	}
 	if lines := drifts(t, c, "pricing", types.StackResourceDriftStatusModified, types.StackResourceDriftStatusDeleted); !slices.Equal(lines, want) {
 		t.Errorf("drifts of pricing: %q, want %q", lines, want)
 	}

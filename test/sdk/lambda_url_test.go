@@ -430,17 +430,25 @@ func TestFunctionURLCors(t *testing.T) {
 		t.Error("the function saw a preflight")
 	}
 	r = ask("GET", origin)
-	equal(t, "an answer", []string{"200 own", origin, "x-c", "true", "Origin"}, []string{line(r), r.Header.Get("Access-Control-Allow-Origin"),
-		r.Header.Get("Access-Control-Expose-Headers"), r.Header.Get("Access-Control-Allow-Credentials"), r.Header.Get("Vary")})
+	equal(t, "an answer", []string{"200 own", origin, "x-c", "true", "Origin"}, []string{
+		line(r), r.Header.Get("Access-Control-Allow-Origin"),
+		r.Header.Get("Access-Control-Expose-Headers"), r.Header.Get("Access-Control-Allow-Credentials"), r.Header.Get("Vary"),
+	})
 	r = ask("GET", evil)
 	equal(t, "one for another page", "200 own ", line(r)+" "+r.Header.Get("Access-Control-Allow-Origin"))
 
 	// What is no function URL stays closed to pages, however much its Host or path looks like one.
 	id := urlID(t, made.FunctionUrl)
 	for _, tc := range [][2]string{
-		{"/_godwit/v1/overview", ""}, {"/", ""}, {"/_godwit/function%2Durl/" + id + "/", ""}, {"/_godwit//function-url/" + id + "/", ""},
-		{"/", id + ".lambda-url." + region}, {"/", "x" + id + ".lambda-url." + region + ".example"}, {"/", id[1:] + ".lambda-url." + region + ".example"},
-		{"/", "a." + id + ".lambda-url." + region + ".example"}, {"/", id + ".lambda-url.nowhere.example"},
+		{"/_godwit/v1/overview", ""},
+		{"/", ""},
+		{"/_godwit/function%2Durl/" + id + "/", ""},
+		{"/_godwit//function-url/" + id + "/", ""},
+		{"/", id + ".lambda-url." + region},
+		{"/", "x" + id + ".lambda-url." + region + ".example"},
+		{"/", id[1:] + ".lambda-url." + region + ".example"},
+		{"/", "a." + id + ".lambda-url." + region + ".example"},
+		{"/", id + ".lambda-url.nowhere.example"},
 	} {
 		headers := []string{"Origin", evil, "Sec-Fetch-Site", "cross-site"}
 		if tc[1] != "" {

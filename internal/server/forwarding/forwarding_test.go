@@ -3,8 +3,11 @@ package forwarding
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -34,11 +37,15 @@ type world struct {
 	logs        *logs.Logs
 	forwarder   *forward.Forwarder
 	clock, rest *clock.Virtual
-	refuses     error // of all destinations
+	refuses     error              // of all destinations
+	asked       func(group string) // called before each message with the group's ARN; nil: nothing is
 }
 
 // AdmitService implements Functions: a function's policy is for other tests.
-func (w *world) AdmitService(context.Context, arn.ARN, *caller.Caller, string, string) error {
+func (w *world) AdmitService(_ context.Context, _ arn.ARN, _ *caller.Caller, group, _ string) error {
+	if w.asked != nil {
+		w.asked(group)
+	}
 	return w.refuses
 }
 
@@ -257,5 +264,64 @@ func TestForgotten(t *testing.T) {
 	w.put(t, "s", "2")
 	if n := w.records(t, keyspace.LogPuts); n != 0 {
 		t.Errorf("%d puts are noted for nobody", n)
+	}
+}
+
+// Filters whose events come as fast as they are handed over, as many as may hand over at once, do not keep
+// another one waiting.
+func TestTurns(t *testing.T) {
+	const busy, pages = 4, 8
+	w := open(t, shardtest.JournalOf(t, shardtest.NewStore(t), nil), false)
+	_, err := w.CreateFunction(t.Context(), shardtest.CreateFunction("f", nil), nil)
+	check(t, err)
+	groups := make([]arn.ARN, busy+1)
+	for i := range groups {
+		groups[i] = arn.LogGroup(shardtest.Region, shardtest.Account, fmt.Sprint("/", i))
+		check(t, w.logs.CreateGroup(logs.NewGroup{ARN: groups[i]}))
+		check(t, w.logs.CreateStream(groups[i], "s"))
+		check(t, w.logs.PutSubscription(groups[i], subscription.Filter{Name: "f", Destination: fn.String()}))
+	}
+	page := strings.Repeat("x", 4<<20)
+	add := func(group arn.ARN, message string) {
+		_, err := w.logs.Put(group, "s", []logs.Event{{Time: w.clock.Now().UnixMilli(), Message: message}})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	for i := range 3 { // after the first they rest, with two pages, so that there is always another one
+		for _, group := range groups[:busy] {
+			add(group, page)
+		}
+		if i == 0 {
+			w.AwaitIdle()
+		}
+	}
+	var mu sync.Mutex
+	var order []string
+	begun := map[string]int{}
+	full := make(chan struct{}) // closed once all slots are taken, and the other one waits
+	w.asked = func(group string) {
+		mu.Lock()
+		order = append(order, group)
+		begun[group]++
+		n, all := begun[group], len(begun)
+		mu.Unlock()
+		if group == groups[busy].String()+":*" {
+			return
+		}
+		if n == 1 && all == busy {
+			add(groups[busy], "x")
+			close(full)
+		}
+		<-full
+		if n < pages {
+			i := slices.IndexFunc(groups, func(a arn.ARN) bool { return a.String()+":*" == group })
+			add(groups[i], page)
+		}
+	}
+	w.settle()
+	at := slices.Index(order, groups[busy].String()+":*")
+	if at < 0 || at > 3*busy || len(order) < busy*pages {
+		t.Errorf("the other one has its turn as number %d of %d", at, len(order))
 	}
 }

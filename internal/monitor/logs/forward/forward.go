@@ -126,26 +126,23 @@ func (f *Forwarder) wake(s logs.Subscriber) {
 	f.Kernel.GoBackground(func() { f.run(one) })
 }
 
-// run hands over what there is, and then rests.
+// run hands over what there is, and then rests. Others have their turn between two pages: a filter whose
+// events come as fast as they are handed over does not keep them waiting.
 func (f *Forwarder) run(one *filter) {
-	select {
-	case f.slots <- struct{}{}:
-	case <-f.Kernel.Stopping:
-		return
-	}
-	defer func() { <-f.slots }()
-	f.mu.Lock()
-	one.again, one.waiting = false, false
-	one.letGo()
-	f.mu.Unlock()
 	for more := true; more; {
 		select {
 		case <-f.Kernel.Stopping:
 			return
-		default:
+		case f.slots <- struct{}{}:
 		}
+		f.mu.Lock()
+		one.again, one.waiting = false, false
+		one.letGo()
+		f.mu.Unlock()
 		var failed, gone bool
-		if more, failed, gone = f.hand(one); gone {
+		more, failed, gone = f.hand(one)
+		<-f.slots
+		if gone {
 			f.mu.Lock()
 			one.letGo()
 			delete(f.filters, one.Filter)

@@ -17,12 +17,6 @@ import (
 // "PutSubscriptionFilter".
 const MaxSubscriptions = 2
 
-// Bounds of what one call of Pending reads, beyond which it reads no further put.
-const (
-	pendingEvents = 10_000
-	pendingBytes  = 4 << 20
-)
-
 // subscriber is a subscription filter of a group: it has handed over what is before next.
 type subscriber struct{ id, next uint64 }
 
@@ -178,13 +172,14 @@ type Pending struct {
 	Next    uint64                // the sequence behind them
 	More    bool                  // there may be others
 
-	puts []struct{ sequence, ingested, next uint64 }
+	puts []struct{ sequence, ingested, next uint64 } // with those behind Next that were not read
 }
 
 // Pending reads what a subscription filter is yet to hand over: the events for which match, which is made
-// of the filter, is true. Events that were removed meanwhile are left out. It fails with ErrNoSubscription
-// if the filter is not there any more. What it returns is durable.
-func (l *Logs) Pending(s Subscriber, match func(f *subscription.Filter) (func(message string) bool, error)) (p *Pending, err error) {
+// of the filter, is true; if single, those of a single put, so that to try in vain costs little however many wait.
+// Events that were removed meanwhile are left out. It fails with ErrNoSubscription if the filter is not there any
+// more. What it returns is durable.
+func (l *Logs) Pending(s Subscriber, single bool, match func(f *subscription.Filter) (func(message string) bool, error)) (p *Pending, err error) {
 	defer l.shard.AwaitReads()
 	g, err := l.find(s.ARN)
 	if err != nil {
@@ -206,15 +201,19 @@ func (l *Logs) Pending(s Subscriber, match func(f *subscription.Filter) (func(me
 	}
 	from, events, size := binary.BigEndian.Uint64(v), 0, 0
 	err = l.each(key(tagPut, s.Group, from), key(tagPut, s.Group+1), func(k, v []byte) error {
-		if events >= pendingEvents || size >= pendingBytes {
+		if events >= subscription.PageEvents || size >= subscription.PageBytes {
 			p.More = true
 			return store.ErrStop
 		}
 		one, _ := subscription.DecodePut(v)
 		sequence := number(k, 1)
-		p.Next = sequence + uint64(len(one.Times))
-		p.puts = append(p.puts, struct{ sequence, ingested, next uint64 }{sequence, one.Ingested, p.Next})
+		next := sequence + uint64(len(one.Times))
+		p.puts = append(p.puts, struct{ sequence, ingested, next uint64 }{sequence, one.Ingested, next})
 		events += len(one.Times)
+		if p.More = single && len(p.Streams) > 0; p.More {
+			return nil
+		}
+		p.Next = next
 		read, err := l.pendingOf(p, s.Group, sequence, &one, matches)
 		size += read
 		return err

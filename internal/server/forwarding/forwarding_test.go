@@ -16,6 +16,7 @@ import (
 	"godwit.dev/godwit/internal/caller"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/function"
 	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/monitor/logs"
@@ -38,6 +39,8 @@ type world struct {
 	forwarder   *forward.Forwarder
 	clock, rest *clock.Virtual
 	refuses     error              // of all destinations
+	down        bool               // functions are unavailable
+	tried       []int              // sizes of what was sent to them meanwhile
 	asked       func(group string) // called before each message with the group's ARN; nil: nothing is
 }
 
@@ -47,6 +50,15 @@ func (w *world) AdmitService(_ context.Context, _ arn.ARN, _ *caller.Caller, gro
 		w.asked(group)
 	}
 	return w.refuses
+}
+
+// InvokeJoined implements Functions.
+func (w *world) InvokeJoined(ctx context.Context, fn arn.ARN, ev function.Event, joined *kernel.Joined) error {
+	if w.down {
+		w.tried = append(w.tried, len(ev.Payload))
+		return fault.New(fault.Unavailable, "not now")
+	}
+	return w.Engine.InvokeJoined(ctx, fn, ev, joined)
 }
 
 func open(t *testing.T, j *journal.Journal, twoStep bool) *world {
@@ -323,5 +335,54 @@ func TestTurns(t *testing.T) {
 	at := slices.Index(order, groups[busy].String()+":*")
 	if at < 0 || at > 3*busy || len(order) < busy*pages {
 		t.Errorf("the other one has its turn as number %d of %d", at, len(order))
+	}
+}
+
+// What a retry costs does not grow with what waits: one put is tried until a message gets through. What did
+// before is not sent again then.
+func TestRetriesAreSmall(t *testing.T) {
+	w := open(t, shardtest.JournalOf(t, shardtest.NewStore(t), nil), false)
+	w.makeGroup(t, "a")
+	w.down = true
+	w.put(t, "s", "1")
+	w.settle()
+	for i := range 200 {
+		w.put(t, "s", fmt.Sprint(i))
+	}
+	w.pass(t, 10*time.Minute)
+	w.settle()
+	if len(w.tried) < 10 || slices.Max(w.tried) > w.tried[0] {
+		t.Errorf("it is tried with %d bytes", w.tried)
+	}
+	w.down = false
+	w.pass(t, time.Minute)
+	w.settle()
+	if n := w.handed(t); n != 2 {
+		t.Errorf("%d messages are handed over", n)
+	}
+	w.put(t, "s", "first")
+	w.AwaitIdle() // it rests
+	w.put(t, "s", "1")
+	w.put(t, "t", "2")
+	w.put(t, "s", "3")
+	sent := 0
+	w.asked = func(string) {
+		sent++
+		w.refuses = nil
+		if sent == 2 {
+			w.refuses = fault.New(fault.Unavailable, "not now")
+		}
+	}
+	w.settle()
+	if n := w.handed(t); n != 2+2 {
+		t.Fatalf("%d messages are handed over, one of them of two events of a stream", n)
+	}
+	w.pass(t, time.Minute)
+	w.settle()
+	if n := w.handed(t); n != 2+3 {
+		t.Errorf("%d messages are handed over in the end", n)
+	}
+	if n := w.records(t, keyspace.LogPuts); n != 0 {
+		t.Errorf("%d puts are left", n)
 	}
 }

@@ -8,6 +8,7 @@ package forward
 import (
 	"errors"
 	"log/slog"
+	"maps"
 	"sync"
 	"time"
 
@@ -181,6 +182,11 @@ func (one *filter) letGo() {
 	}
 }
 
+// forget forgets what was handed over and is before next: Pending does not have it any more.
+func (one *filter) forget(next uint64) {
+	maps.DeleteFunc(one.handed, func(_, last uint64) bool { return last < next })
+}
+
 // delay is the time after so many failures in succession.
 func delay(failures int) time.Duration {
 	return min(firstRetry<<min(failures-1, 10), lastRetry)
@@ -189,7 +195,7 @@ func delay(failures int) time.Duration {
 // hand hands over the first puts. failed says that it is to be tried again later, gone that the filter is
 // not there any more, and more that there may be more.
 func (f *Forwarder) hand(one *filter) (more, failed, gone bool) {
-	p, err := f.Logs.Pending(one.Subscriber, matcher)
+	p, err := f.Logs.Pending(one.Subscriber, one.failures > 0, matcher)
 	switch {
 	case errors.Is(err, logs.ErrNoGroup), errors.Is(err, logs.ErrNoSubscription):
 		f.Logs.Forget(one.Subscriber)
@@ -212,7 +218,7 @@ func (f *Forwarder) hand(one *filter) (more, failed, gone bool) {
 			f.count(one, p, forwarded, parts[i].Events, len(parts[i].Body))
 			one.failures, one.handed[parts[i].stream] = 0, parts[i].Last
 			if joined && end != nil {
-				clear(one.handed)
+				one.forget(p.Next)
 				return p.More, false, false
 			}
 			continue
@@ -223,7 +229,7 @@ func (f *Forwarder) hand(one *filter) (more, failed, gone bool) {
 		break
 	}
 	f.Logs.Hand(one.Subscriber, p, p.Next)
-	clear(one.handed)
+	one.forget(p.Next)
 	return p.More, false, false
 }
 

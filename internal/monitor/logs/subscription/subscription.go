@@ -26,6 +26,12 @@ func (f *Filter) Check() error {
 	return err
 }
 
+// Bounds of what a filter reads to hand over at a time, beyond which it reads no further put.
+const (
+	PageEvents = 10_000
+	PageBytes  = 4 << 20
+)
+
 // Put names the events of a put, which have successive sequences and are in the order of their times.
 type Put struct {
 	Stream   uint64

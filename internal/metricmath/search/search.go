@@ -162,12 +162,19 @@ func (n *node) fits(x *subject, i int) bool {
 			return false
 		}
 		x.tokens[i] = split(raw)
+		x.looks += len(x.tokens[i]) - 1
 	}
-	return within(n.tokens, x.tokens[i])
+	ok, compared := within(n.tokens, x.tokens[i])
+	x.looks += compared / comparedTokens
+	return ok
 }
 
-// compared is how many characters are compared about as fast as one text is looked at.
-const compared = 64
+// compared is how many characters, and comparedTokens how many tokens, are compared about as fast as one text is
+// looked at.
+const (
+	compared       = 64
+	comparedTokens = 4
+)
 
 // sameWhole reports whether a text has just the letters and digits of whole, which is in lower case.
 func sameWhole(raw, whole string) bool {
@@ -205,21 +212,22 @@ func contains(raw, part string) bool {
 	return false
 }
 
-// within reports whether tokens of a term follow each other in those of a text.
-func within(term, of []token) bool {
+// within reports whether tokens of a term follow each other in those of a text, and how many it has compared.
+func within(term, of []token) (ok bool, compared int) {
 	for from := 0; from+len(term) <= len(of); from++ {
 		same := true
 		for i := range term {
+			compared++
 			a, b := &term[i], of[from+i].text
 			if same = a.text == b || a.alone && strings.EqualFold(a.text, b); !same {
 				break
 			}
 		}
 		if same {
-			return true
+			return true, compared
 		}
 	}
-	return false
+	return false, compared
 }
 
 // token is a part of a text between delimiters and changes of the kind of its characters.

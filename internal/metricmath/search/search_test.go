@@ -66,6 +66,24 @@ func TestLength(t *testing.T) {
 	}
 }
 
+// What a text of many tokens takes counts: to take it apart, and to compare its tokens with those of a long term.
+func TestLooks(t *testing.T) {
+	m := &Metric{Namespace: "N", Name: "n", Dimensions: []Dimension{{"d", strings.Repeat("a-", 500)}}}
+	for term, least := range map[string]int{"a-c": 500, strings.Repeat("a-", 250) + "b": 15_000} {
+		s, ok := Parse(term)
+		if !ok {
+			t.Fatalf("%.20s is refused", term)
+		}
+		if found, looks := s.Match(m); found || looks < least {
+			t.Errorf("%.20s: %t, %d looks, want at least %d", term, found, looks, least)
+		}
+	}
+	s, _ := Parse("orders")
+	if _, looks := s.Match(&Metric{Namespace: "Shop", Name: "OrderErrors", Dimensions: []Dimension{{"Function", "orders-1"}}}); looks > 8 {
+		t.Errorf("an ordinary metric takes %d looks", looks)
+	}
+}
+
 // What is parsed matches something or nothing, without a panic; a text in quotes finds what it names.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{`{AWS/EC2,InstanceId} MetricName="CPUUtilization" NOT i-12`, `(EC2 OR EBS) AND MetricName=ReadOps`, `{"a b", "c\"d"}, "\\\(" OR x`, `NOT Namespace=AWS`} {

@@ -26,8 +26,9 @@ func Parse(text string) (s *Search, ok bool) {
 
 // parser parses a text by recursive descent. Its length bounds the depth.
 type parser struct {
-	rest string
-	ok   bool
+	rest     string
+	ok       bool
+	property string // that the terms in brackets are for; empty: any
 }
 
 // invalid ends the parsing: nothing more is accepted.
@@ -151,23 +152,34 @@ func (p *parser) negation() *node {
 		return &node{operation: aNegation, parts: []*node{p.negation()}}
 	}
 	if p.take('(') {
-		inner := p.disjunction()
-		if !p.take(')') {
-			return p.invalid()
-		}
-		return inner
+		return p.group()
 	}
 	return p.term()
 }
 
-// term parses a text, or the name of a property and its text.
+// group parses what is in brackets, behind the first one.
+func (p *parser) group() *node {
+	inner := p.disjunction()
+	if !p.take(')') {
+		return p.invalid()
+	}
+	return inner
+}
+
+// term parses a text, or the name of a property and its text, or terms for it in brackets.
 func (p *parser) term() *node {
 	first, exact := p.value()
 	if !p.take('=') {
-		return p.leaf("", first, exact)
+		return p.leaf(p.property, first, exact)
 	}
-	if first == "" {
+	if first == "" || p.property != "" {
 		return p.invalid()
+	}
+	if p.take('(') {
+		p.property = first
+		inner := p.group()
+		p.property = ""
+		return inner
 	}
 	value, exact := p.value()
 	return p.leaf(first, value, exact)

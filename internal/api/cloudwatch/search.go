@@ -96,7 +96,9 @@ func (a *asked) find(s *metricmath.Search) (found []metrics.Metric, err error) {
 	var after []byte
 	for {
 		var ended error
+		taken := 0
 		after, err = a.service.metrics.List(a.ctx, filter, after, func(m metrics.Metric) bool {
+			taken++
 			ended = look(m)
 			return ended == nil
 		})
@@ -111,6 +113,9 @@ func (a *asked) find(s *metricmath.Search) (found []metrics.Metric, err error) {
 			return found, nil
 		case a.ctx.Err() != nil:
 			return nil, context.Cause(a.ctx)
+		}
+		if state.looks += max(metrics.MaxLooked-taken, 0); state.looks > maxLooks { // those without data of late were read, too
+			return nil, metricmath.ErrSearched.With(a.queries[s.Query].id)
 		}
 	}
 }

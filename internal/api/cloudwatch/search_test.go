@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"godwit.dev/godwit/internal/metricmath"
 	"godwit.dev/godwit/internal/monitor/metrics"
@@ -60,6 +61,29 @@ func TestSearchesAreBounded(t *testing.T) {
 	ended := &endless{ended: cancel}
 	if err := ask(ctx, ended, "SEARCH('missing', 'Sum', 60)"); !errors.Is(err, context.Canceled) || ended.pages != 1 {
 		t.Errorf("after the request has ended: %v, %d pages", err, ended.pages)
+	}
+}
+
+// stale lists metrics without end of which none had data of late.
+type stale struct{ Metrics }
+
+func (stale) List(context.Context, metrics.Filter, []byte, func(m metrics.Metric) bool) (next []byte, err error) {
+	return []byte("next"), nil
+}
+
+// Metrics that had no data in the last two weeks are read, too, and count.
+func TestStaleMetricsCount(t *testing.T) {
+	s := service(t)
+	program, err := metricmath.Compile([]metricmath.Query{{ID: "e1", Expression: "SEARCH('missing', 'Sum', 60)"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.metrics = stale{s.metrics}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	looking := &asked{ctx: ctx, service: s, queries: []query{{id: "e1"}}, now: now}
+	if _, err := looking.find(program.Searches()[0]); !errors.Is(err, metricmath.ErrSearched) {
+		t.Errorf("metrics without data, without end: %v", err)
 	}
 }
 

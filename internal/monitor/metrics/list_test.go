@@ -17,14 +17,14 @@ import (
 func TestListLooksSoFar(t *testing.T) {
 	c := clock.NewVirtual(start)
 	s := open(t, memory.New(), c)
-	s.options.MaxPending = 3 * maxLooked
-	for n := range maxLooked + 10 {
+	s.options.MaxPending = 3 * MaxLooked
+	for n := range MaxLooked + 10 {
 		if err := s.Put(Datapoint{Metric: Metric{scope, "n", fmt.Sprintf("%06d", n), ""}, Unit: "Count", Second: c.Now().Unix(), Add: func(set *Set) { set.Add(1, 1) }}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	seen := 0
-	filter := Filter{Scope: scope, Name: fmt.Sprintf("%06d", maxLooked+5)}
+	filter := Filter{Scope: scope, Name: fmt.Sprintf("%06d", MaxLooked+5)}
 	next, err := s.List(filter, nil, func(Metric) bool { seen++; return true })
 	if err != nil || next == nil || seen != 0 {
 		t.Errorf("at first %d, next %q, %v", seen, next, err)

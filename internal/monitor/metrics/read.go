@@ -364,8 +364,8 @@ func (f *Filter) Takes(m *Metric) bool {
 // Place is the position of a metric in a list, in the order of bytes.
 func (m *Metric) Place() []byte { return metricKey(m) }
 
-// maxLooked bounds how many series one call of List reads.
-const maxLooked = 20_000
+// MaxLooked is how many series one call of List reads at most, of which the filter may take none.
+const MaxLooked = 20_000
 
 // List calls f with the metrics that the filter accepts, after the place after, in order, each
 // once, until f returns false. next is the place to continue from; nil: there are no others. If
@@ -397,7 +397,7 @@ func (s *Store) List(filter Filter, after []byte, f func(m Metric) (taken bool))
 	var place, taken []byte // of the last series read, and of the last metric taken
 	for looked := 0; it.Next(); looked++ {
 		key := it.Key()
-		if looked == maxLooked {
+		if looked == MaxLooked {
 			return place, it.Close()
 		}
 		of := key[:bytes.LastIndexByte(key, between)+1]

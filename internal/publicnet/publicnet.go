@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/netip"
 	"slices"
-	"strconv"
 	"syscall"
 )
 
@@ -169,11 +168,11 @@ type Ports struct {
 	Network []uint16
 }
 
-// PortsOf are the ports of addresses; empty ones have none.
+// PortsOf are the ports of addresses, which may be names of services, as for net.Listen; empty ones have none.
 func PortsOf(addresses ...string) (ports []uint16) {
 	for _, address := range addresses {
 		if _, text, err := net.SplitHostPort(address); err == nil {
-			if port, err := strconv.ParseUint(text, 10, 16); err == nil {
+			if port, err := net.LookupPort("tcp", text); err == nil {
 				ports = append(ports, uint16(port))
 			}
 		}

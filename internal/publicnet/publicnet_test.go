@@ -108,8 +108,8 @@ func TestOwnPorts(t *testing.T) {
 // The ports at which the nodes of a cluster trust who connects are refused on each machine that is
 // not a stranger's.
 func TestPortsOfNodes(t *testing.T) {
-	g := Guard{AllowPrivate: true, Own: Ports{Machine: PortsOf("127.0.0.1:4566", "", "x"), Network: PortsOf(":4567", "[::1]:6060")}}
-	for _, bad := range []string{"127.0.0.1:4566", "127.0.0.1:4567", "10.0.0.2:4567", "192.168.1.9:6060", "[fd00::1]:4567", "[::ffff:10.0.0.2]:4567", "[64:ff9b::a00:2]:6060"} {
+	g := Guard{AllowPrivate: true, Own: Ports{Machine: PortsOf("127.0.0.1:4566", "", "x"), Network: PortsOf(":4567", "[::1]:6060", "10.0.0.1:https")}} // as listeners take them
+	for _, bad := range []string{"10.0.0.2:443", "127.0.0.1:4566", "127.0.0.1:4567", "10.0.0.2:4567", "192.168.1.9:6060", "[fd00::1]:4567", "[::ffff:10.0.0.2]:4567", "[64:ff9b::a00:2]:6060"} {
 		if err := g.Control("tcp", bad, nil); !errors.Is(err, ErrOwn) {
 			t.Errorf("%s: %v", bad, err)
 		}

@@ -43,7 +43,7 @@ func functionLimits(c config.Config) shard.FunctionLimits {
 func newNetwork(deps Deps) (*network.Network, error) {
 	c := deps.Config
 	n, err := network.New(network.Options{
-		Mode: network.Mode(c.FunctionNetwork), Allow: c.FunctionAllow, Port: deps.Port, PublicURL: c.PublicURL,
+		Mode: network.Mode(c.FunctionNetwork), Allow: c.FunctionAllow, Port: deps.Port, Closed: deps.ownPorts().Network, PublicURL: c.PublicURL,
 		Connections: c.FunctionConnections, Bytes: limit.DefaultBytes(limit.Memory()), Logger: deps.Log,
 	})
 	if err != nil {

@@ -59,6 +59,9 @@ type Options struct {
 	Allow []string
 	// Port is that of AWS's API on this machine.
 	Port uint16
+	// Closed are ports at which each node of a cluster trusts who connects. No function reaches them at
+	// an address that is not public, whatever is allowed.
+	Closed []uint16
 	// PublicURL is another name of the server; may be empty.
 	PublicURL string
 	// Connections bounds the concurrent connections of all functions; 0: defaultConnections.

@@ -25,7 +25,7 @@ func (n *Network) judge(ctx context.Context, to netip.AddrPort) (api bool, err e
 	}
 	class := n.classOf(address)
 	switch {
-	case class == publicnet.LinkLocal: // also if Allow has it
+	case class == publicnet.LinkLocal || class != publicnet.Public && slices.Contains(n.Closed, to.Port()): // also if Allow has it
 	case n.allowed(ctx, netip.AddrPortFrom(address, to.Port())):
 		return false, nil
 	case own:

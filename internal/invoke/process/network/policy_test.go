@@ -77,6 +77,19 @@ func TestPolicy(t *testing.T) {
 	}
 }
 
+// Who reaches the operators' port of another node is taken for an operator: no function is let through, in no mode.
+func TestClosedPorts(t *testing.T) {
+	n := testNetwork(t, Options{Mode: Private, Allow: []string{"10.0.0.2:4567"}, Closed: []uint16{4567, 6060}}, "10.0.0.1")
+	for address, open := range map[string]bool{
+		"10.0.0.2:4567": false, "10.0.0.3:6060": false, "[fd12::8]:4567": false, "[::ffff:10.0.0.3]:4567": false, "[64:ff9b::a00:3]:4567": false,
+		"10.0.0.2:4566": true, "8.8.8.8:4567": true,
+	} {
+		if _, err := n.judge(t.Context(), netip.MustParseAddrPort(address)); (err == nil) != open {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+}
+
 func TestAllow(t *testing.T) {
 	for _, bad := range []string{"", "host", ":80", "host:0", "host:http", "host:70000", "169.254.169.254:80", "[fe80::1]:80", "168.63.129.16:80", "0.0.0.0:80", "224.0.0.1:1"} {
 		if _, err := New(Options{Allow: []string{bad}}); err == nil {

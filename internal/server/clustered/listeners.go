@@ -36,14 +36,14 @@ func (l listener) handler(of *server.Handlers) http.Handler {
 // stopped. secure is nil without TLS.
 func (p *part) answerOthers(ctx context.Context, secure *tls.Config) (stop func(), err error) {
 	var stops []func()
-	stop = func() {
+	all := func() {
 		for _, stop := range stops {
 			stop()
 		}
 	}
 	defer func() {
 		if err != nil {
-			stop()
+			all()
 		}
 	}()
 	if p.cfg.AdminListen != "" {
@@ -67,7 +67,7 @@ func (p *part) answerOthers(ctx context.Context, secure *tls.Config) (stop func(
 		return nil, err
 	}
 	stops = append(stops, func() { _ = profiles() })
-	return stop, nil
+	return all, nil
 }
 
 // operators serves operators, who need no signature there. What is the node's own is answered by it.

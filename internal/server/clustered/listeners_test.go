@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"godwit.dev/godwit/internal/cluster/node"
+	"godwit.dev/godwit/internal/config"
+	"godwit.dev/godwit/internal/server"
 	"godwit.dev/godwit/internal/server/clustered/nodeapi"
 	"godwit.dev/godwit/internal/server/clustered/roster"
 )
@@ -95,6 +97,26 @@ func TestStepDownByOperator(t *testing.T) {
 	}{"operators": {f.operators(), http.StatusServiceUnavailable}, "clients": {f, http.StatusForbidden}} { // nobody serves
 		if out := asked(t.Context(), c.h, http.MethodPost, nodeapi.StepDownPath, nodeapi.OperatorHeader, "yes"); out.Code != c.want {
 			t.Errorf("%s: status %d: %s", name, out.Code, out.Body)
+		}
+	}
+}
+
+// TestListenersInUse: where an address is taken a node says so, and leaves the ones that it has.
+func TestListenersInUse(t *testing.T) {
+	taken, err := server.Listen(t.Context(), "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	for flag, change := range map[string]func(c *config.Config){
+		"admin-listen":  func(c *config.Config) { c.AdminListen = taken.Addr().String() },
+		"ingest-listen": func(c *config.Config) { c.AdminListen, c.IngestListen = "127.0.0.1:0", taken.Addr().String() },
+		"pprof":         func(c *config.Config) { c.IngestListen, c.Pprof = "127.0.0.1:0", taken.Addr().String() },
+	} {
+		f := fronted(t, false)
+		change(&f.part.cfg)
+		if _, err := f.part.answerOthers(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "--"+flag) {
+			t.Errorf("%s: %v", flag, err)
 		}
 	}
 }

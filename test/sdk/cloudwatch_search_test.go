@@ -48,6 +48,8 @@ func TestSearchExpressions(t *testing.T) {
 	}
 	errorsOf := `SEARCH('{Shop,Function} MetricName="OrderErrors"', 'Sum', 60)`
 	expect("e1, billing, Complete: 1:5\ne1, orders, Complete: 1:1", mathQuery("e1", errorsOf, ""))
+	expect("e1, billing, Complete: 1:5\ne1, orders, Complete: 1:1", // as Grafana asks for several values
+		mathQuery("e1", `REMOVE_EMPTY(SEARCH('Namespace="Shop" MetricName="OrderErrors" "Function"=("orders" OR "billing") NOT Stage=test', 'Sum', 60))`, ""))
 	expect("e1, sum, Complete: 1:6", mathQuery("e1", "SUM("+errorsOf+")", "sum"))
 	expect("e1, orders, Complete: 1:1\ne1, billing, Complete: 1:5", mathQuery("e1", "SORT("+errorsOf+", SUM, ASC)", ""))
 	expect("e1, Errors of billing, Complete: 1:5", mathQuery("e1", "SLICE("+errorsOf+", 0, 1)", "Errors of"))

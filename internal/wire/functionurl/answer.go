@@ -88,7 +88,9 @@ var ofConnection = map[string]bool{
 }
 
 // ofOrigin are headers that would act on all of the origin that an answer comes from.
-var ofOrigin = []string{"Alt-Svc", "Clear-Site-Data", "Service-Worker-Allowed", "Strict-Transport-Security", "Public-Key-Pins"}
+var ofOrigin = []string{
+	"Accept-Ch", "Alt-Svc", "Clear-Site-Data", "Nel", "Public-Key-Pins", "Report-To", "Service-Worker-Allowed", "Strict-Transport-Security",
+}
 
 // isToken reports whether a text can be a header's name.
 func isToken(name string) bool {
@@ -111,11 +113,31 @@ func line(text string) string {
 	}, text)
 }
 
-// ofServer reports whether a cookie, as in Cookie or Set-Cookie, has a name of the web console's.
+// ofServer reports whether a cookie, as in Cookie or Set-Cookie, has a name of the web console's, or
+// would have one once a browser sends it: of one without a name, it sends the value alone.
 func ofServer(cookie string) bool {
-	name, _, _ := strings.Cut(cookie, "=")
-	return strings.HasPrefix(strings.TrimSpace(name), "godwit-")
+	cookie, _, _ = strings.Cut(cookie, ";")
+	name := strings.ToLower(strings.TrimLeft(cookie, "= \t"))
+	for _, prefix := range []string{"__host-", "__secure-"} {
+		name = strings.TrimPrefix(name, prefix)
+	}
+	return strings.HasPrefix(name, "godwit-")
 }
+
+// isWide reports whether a Set-Cookie is for more hosts than the one that sets it.
+func isWide(cookie string) bool {
+	for attribute := range strings.SplitSeq(cookie, ";") {
+		name, value, _ := strings.Cut(attribute, "=")
+		if strings.EqualFold(strings.TrimSpace(name), "domain") && strings.TrimSpace(value) != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// takes reports whether the web console may get a cookie that is set at a URL: at the server's own
+// origin, or from a name below the console's.
+func (p *Place) takes(cookie string) bool { return ofServer(cookie) && (!p.ByHost() || isWide(cookie)) }
 
 // sandboxed has a browser take a page for one of no origin: at a path of the server, a function's page
 // would otherwise be one of the web console's own origin, and could do what that can.
@@ -125,17 +147,15 @@ const sandboxed = "sandbox allow-downloads allow-forms allow-modals allow-popups
 func (a *answer) write(w http.ResponseWriter, p *Place) {
 	h := w.Header()
 	maps.Copy(h, a.header)
-	for _, cookie := range a.cookies {
-		if p.ByHost() || !ofServer(cookie) {
-			h.Add("Set-Cookie", line(cookie))
+	h.Del("Set-Cookie") // what the function's headers have comes with its cookies
+	for _, cookie := range append(a.header["Set-Cookie"], a.cookies...) {
+		if cookie = line(cookie); !p.takes(cookie) {
+			h.Add("Set-Cookie", cookie)
 		}
 	}
 	if !p.ByHost() {
 		for _, name := range ofOrigin {
 			h.Del(name)
-		}
-		if given := h["Set-Cookie"]; len(given) > 0 && ofServer(given[0]) {
-			h["Set-Cookie"] = given[1:]
 		}
 		h.Add("Content-Security-Policy", sandboxed)
 	}

@@ -426,7 +426,7 @@ func TestNothingIsAnsweredByAnOldOwner(t *testing.T) {
 	in.owner.StepDown(errors.New("a test says so"))
 	for _, target := range []string{"AmazonSQS.SendMessage", "AmazonSQS.ReceiveMessage"} {
 		out := httptest.NewRecorder()
-		o.part.front.local(out, newRequest(t.Context(), target, strings.NewReader(sendOne)), forClients, in) // it was let in before
+		o.part.front.local(out, newRequest(t.Context(), target, strings.NewReader(sendOne)), forClients, in, false) // it was let in before
 		if out.Code != http.StatusServiceUnavailable {
 			t.Errorf("%s: status %d: %s", target, out.Code, out.Body)
 		}

@@ -51,6 +51,10 @@ const (
 	listenerHeader   = "X-Godwit-Listener"
 )
 
+// answeredHeader is set in what an owner answers for a peer: without it, a function's own answer with
+// the status of a request that was not carried out would be taken for one.
+const answeredHeader = "X-Godwit-Answered"
+
 // ofPeers are these headers.
 var ofPeers = []string{forwardedHeader, sourceHeader, secureHeader, hostlessHeader, connectionHeader, unreadHeader, listenerHeader}
 
@@ -172,9 +176,10 @@ func (f *front) handOnTo(peers []roster.Peer) {
 			},
 			Transport: p.net, BufferPool: answer.Buffers{}, // a body without a length is flushed at once
 			ModifyResponse: func(r *http.Response) error {
-				if r.StatusCode == http.StatusMisdirectedRequest {
+				if r.StatusCode == http.StatusMisdirectedRequest && r.Header.Get(answeredHeader) == "" {
 					return errNotOwner
 				}
+				r.Header.Del(answeredHeader)
 				return nil
 			},
 			ErrorHandler: func(_ http.ResponseWriter, r *http.Request, err error) {
@@ -319,7 +324,7 @@ func (f *front) silent(s node.State) bool {
 // at, is not forwarded again.
 func (f *front) serve(w http.ResponseWriter, r *http.Request, at listener, forwarded bool) {
 	if replica, in := f.part.replica.Load(), f.part.inner.Load(); replica != nil && in != nil && replica.Serves() && !f.closing.Load() {
-		f.local(w, r, at, in) // no other node needs its body
+		f.local(w, r, at, in, forwarded) // no other node needs its body
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), ownerTime)
@@ -347,7 +352,7 @@ func (f *front) serve(w http.ResponseWriter, r *http.Request, at listener, forwa
 		case state.Own && state.Serving && !f.closing.Load():
 			if in := f.part.inner.Load(); in != nil {
 				unpaced(r) // the handler keeps the pace itself
-				f.local(w, r, at, in)
+				f.local(w, r, at, in, forwarded)
 				return
 			}
 		case forwarded && (!state.Own || owner != f.part.node.Name):
@@ -442,7 +447,10 @@ func (f *front) forward(w http.ResponseWriter, r *http.Request, at listener, own
 }
 
 // local answers from this process.
-func (f *front) local(w http.ResponseWriter, r *http.Request, at listener, in *inner) {
+func (f *front) local(w http.ResponseWriter, r *http.Request, at listener, in *inner, forwarded bool) {
+	if forwarded {
+		w.Header().Set(answeredHeader, "yes")
+	}
 	f.busy.Add(1)
 	defer f.busy.Add(-1)
 	f.answered.Add(1)

@@ -42,6 +42,10 @@ func TestForwardedOnce(t *testing.T) {
 	f := o.part.front
 	f.handOnTo([]roster.Peer{{Name: "b", Address: peer.Listener.Addr().String()}})
 	misdirected := func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusMisdirectedRequest) }
+	own := func(w http.ResponseWriter, _ *http.Request) { // as a function may answer
+		w.Header().Set(answeredHeader, "yes")
+		w.WriteHeader(http.StatusMisdirectedRequest)
+	}
 	ended := func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
 	for _, c := range []struct {
 		name, method, body string
@@ -56,6 +60,8 @@ func TestForwardedOnce(t *testing.T) {
 		{"no owner any more", http.MethodPost, "body", misdirected, false, http.StatusOK, 2},
 		{"no owner any more, by GET", http.MethodGet, "", misdirected, false, http.StatusOK, 2},
 		{"no owner any more, with a body that is not kept", http.MethodPost, "body", misdirected, true, http.StatusServiceUnavailable, 1},
+		{"an owner whose own answer looks like that", http.MethodPost, "body", own, false, http.StatusMisdirectedRequest, 1},
+		{"an owner whose own answer looks like that, with a body that is not kept", http.MethodPost, "body", own, true, http.StatusMisdirectedRequest, 1},
 		{"an owner that fails", http.MethodPost, "body", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }, false, http.StatusInternalServerError, 1},
 	} {
 		// The connection is one that was used before.
@@ -73,6 +79,27 @@ func TestForwardedOnce(t *testing.T) {
 		f.ServeHTTP(out, r)
 		if out.Code != c.status || asked.Load() != c.asked || out.Code == http.StatusOK && out.Body.String() != "answered "+c.body {
 			t.Errorf("%s: asked %d times, status %d: %s", c.name, asked.Load(), out.Code, out.Body)
+		}
+		if out.Header().Get(answeredHeader) != "" {
+			t.Errorf("%s: the client gets what only peers say", c.name)
+		}
+	}
+}
+
+// An owner says of all that it answers for a peer that it has answered: a function may answer any status.
+func TestAnsweredForPeer(t *testing.T) {
+	o := startOwning(t)
+	o.take()
+	for _, forwarded := range []bool{true, false} {
+		r, out := newRequest(t.Context(), "AmazonSQS.ListQueues", strings.NewReader("{}")), httptest.NewRecorder()
+		serve := o.part.front.ServeHTTP
+		if forwarded {
+			r.Header.Set(forwardedHeader, "c")
+			r.Header.Set(sourceHeader, r.RemoteAddr)
+			serve = o.part.front.ofPeer
+		}
+		if serve(out, r); out.Code != http.StatusOK || (out.Header().Get(answeredHeader) != "") != forwarded {
+			t.Errorf("forwarded %t: status %d: %v", forwarded, out.Code, out.Header())
 		}
 	}
 }

@@ -165,7 +165,7 @@ func functionURLs(deps Deps, s *state, r *running, verifier *sigv4.Verifier, tra
 	o := urls.Options{
 		Engine: s.engine, Pool: ofOwner{r.pool, deps.owned}, Authentic: verifier, Known: s.identities.Known, Request: s.accounts.Request,
 		NoteUse: s.identities.NoteUse, Audit: audited(trail),
-		Requests: deps.Limits.requests, Clock: deps.Clock, Logger: deps.Log,
+		Requests: deps.Limits.requests, Pace: deps.Limits.Pace(), Clock: deps.Clock, Logger: deps.Log,
 	}
 	if deps.Config.Enforce {
 		o.Authorizer = s.authorizer

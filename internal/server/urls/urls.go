@@ -20,7 +20,7 @@ import (
 	"godwit.dev/godwit/internal/wire/functionurl"
 )
 
-// Options are what Open needs. Authentic, Known, Audit and Requests are those of functionurl.Options.
+// Options are what Open needs. Authentic, Known, Audit, Requests and Pace are those of functionurl.Options.
 type Options struct {
 	Engine    *shard.Engine
 	Pool      invoke.Invoker
@@ -34,6 +34,7 @@ type Options struct {
 	NoteUse  func(accessKey, service, region string)
 	Audit    func(call *api.Call, in any, outcome wire.Outcome)
 	Requests *limit.Budget
+	Pace     wire.Pace
 	Clock    clock.Clock
 	Logger   *slog.Logger
 }
@@ -52,7 +53,7 @@ func Open(o Options) *functionurl.Handler {
 			return o.Engine.ServiceFault("lambda", u.Function.Region, u.Function.Account)
 		},
 		Audit:    o.Audit,
-		Requests: o.Requests, NewRequestID: ids.Text, Clock: o.Clock, Logger: o.Logger,
+		Requests: o.Requests, Pace: o.Pace, NewRequestID: ids.Text, Clock: o.Clock, Logger: o.Logger,
 	}
 	if o.Authorizer != nil {
 		h.Authorize = o.mayInvoke

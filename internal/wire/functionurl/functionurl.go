@@ -1,10 +1,8 @@
 package functionurl
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -29,11 +27,8 @@ import (
 const Operation = "InvokeFunctionUrl"
 
 const (
-	maxBody  = 6 << 20          // bytes, as of an invocation
-	held     = 3                // bytes of memory for each byte of a body: it, and the event
-	bodyTime = time.Minute      // in which a body must come
-	start    = time.Minute      // that an invocation may take in addition to the function's timeout
-	writing  = 30 * time.Second // for the answer
+	start   = time.Minute      // that an invocation may take in addition to the function's timeout
+	writing = 30 * time.Second // for the answer
 )
 
 // Options are what a Handler works with. All but Authentic, Authorize, Known, Audit and
@@ -58,6 +53,7 @@ type Options struct {
 	// call. It must not keep its arguments. May be nil.
 	Audit        func(call *api.Call, in any, outcome wire.Outcome)
 	Requests     *limit.Budget // bounds the memory of bodies; nil: nothing does
+	Pace         wire.Pace     // the minimum rate of bodies; the zero value: wire.DefaultPace
 	NewRequestID func() string
 	Clock        clock.Clock // of the events' time
 	Logger       *slog.Logger
@@ -67,7 +63,12 @@ type Options struct {
 type Handler struct{ Options }
 
 // New makes a Handler.
-func New(o Options) *Handler { return &Handler{o} }
+func New(o Options) *Handler {
+	if o.Pace == (wire.Pace{}) {
+		o.Pace = wire.DefaultPace
+	}
+	return &Handler{o}
+}
 
 // Answers of function URLs to what does not reach the function.
 const (
@@ -162,61 +163,6 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, a *asked, memor
 		return &given
 	}
 	return instead(http.StatusBadGateway, failed)
-}
-
-// receive reads the body. It returns why that cannot be had; nil: it can.
-func (h *Handler) receive(w http.ResponseWriter, r *http.Request, a *asked, memory *limit.Reservation) *answer {
-	if r.ContentLength > maxBody {
-		return instead(http.StatusRequestEntityTooLarge, message(tooLarge))
-	}
-	if r.Body == nil || r.ContentLength == 0 {
-		return nil
-	}
-	size := r.ContentLength
-	if size < 0 {
-		size = maxBody
-	}
-	if h.Requests != nil {
-		memory.Of(h.Requests)
-	}
-	if h.Requests != nil && size > limit.Free {
-		if err := memory.Grow(r.Context(), held*size); err != nil {
-			return instead(http.StatusServiceUnavailable, message(unavailable))
-		}
-	}
-	_ = http.NewResponseController(w).SetReadDeadline(clock.System.Now().Add(bodyTime)) // a connection without deadlines has none
-	var in bytes.Buffer
-	if r.ContentLength > 0 {
-		in.Grow(int(r.ContentLength) + bytes.MinRead) // so that it is not copied
-	}
-	_, err := in.ReadFrom(http.MaxBytesReader(w, r.Body, maxBody))
-	var large *http.MaxBytesError
-	switch {
-	case errors.As(err, &large):
-		return instead(http.StatusRequestEntityTooLarge, message(tooLarge))
-	case err != nil:
-		return instead(http.StatusRequestTimeout, message("The request body did not arrive in time."))
-	}
-	a.body = in.Bytes()
-	if extra := int64(escapes(a.body)); h.Requests != nil && extra > limit.Free {
-		if err := memory.Grow(r.Context(), 2*extra); err != nil { // in the buffer that the event is written to, which grows
-			return instead(http.StatusServiceUnavailable, message(unavailable))
-		}
-	}
-	return nil
-}
-
-// escapes is how many bytes more a body may have as a text in JSON.
-func escapes(body []byte) (n int) {
-	for _, c := range body {
-		switch {
-		case c < ' ':
-			n += len(`u0000`)
-		case c == '"', c == '\\':
-			n++
-		}
-	}
-	return n
 }
 
 // identify is who has signed, or, where signatures are not verified, who says so.

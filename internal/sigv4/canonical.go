@@ -137,8 +137,8 @@ func appendValue(dst []byte, value string) []byte {
 	return dst
 }
 
-// rawPath is the path of a request as it was sent.
-func rawPath(r *http.Request) string {
+// RawPath is the path of a request as it was sent.
+func RawPath(r *http.Request) string {
 	target := r.RequestURI
 	if target == "" || target == "*" { // of a request without a connection
 		return r.URL.EscapedPath()

@@ -107,7 +107,7 @@ type Request struct {
 
 // Of returns the signed parts of an HTTP request, except the payload, which the caller sets.
 func Of(r *http.Request) Request {
-	path := rawPath(r)
+	path := RawPath(r)
 	return Request{
 		Method: r.Method, Path: path, Query: r.URL.RawQuery, Host: r.Host,
 		Header: r.Header, Length: r.ContentLength,

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -288,6 +289,15 @@ func TestFunctionURLInvocation(t *testing.T) {
 		t.Error("there is a body")
 	}
 
+	// Nor is a path encoded anew that has what should be encoded.
+	for _, target := range []string{"/a%2fb|c", "/a%2Fb/../%7e//[x]\"", "//a//b", "/a%00%ff{}"} {
+		for _, at := range []struct{ path, host string }{{"", host}, {strings.TrimSuffix(strings.TrimPrefix(*made.FunctionUrl, endpoint), "/"), "h"}} {
+			rawGet(t, endpoint, at.path+target, at.host)
+			event, _ = s.last()
+			equal(t, "the path "+target+" at "+at.host, any(target), event["rawPath"])
+		}
+	}
+
 	for _, tc := range []struct {
 		returns, want string
 		fails         bool
@@ -326,6 +336,22 @@ func TestFunctionURLInvocation(t *testing.T) {
 	equal(t, "throttled", 429, askURL(t, "GET", *made.FunctionUrl, "").Status)
 	if _, after := s.last(); after != before {
 		t.Error("it ran")
+	}
+}
+
+// rawGet sends a GET whose target is as it is given, and reads an answer.
+func rawGet(t *testing.T, endpoint, target, host string) {
+	t.Helper()
+	c, err := net.Dial("tcp", strings.TrimPrefix(endpoint, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := io.WriteString(c, "GET "+target+" HTTP/1.1\r\nHost: "+host+"\r\nConnection: close\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(io.Discard, c); err != nil {
+		t.Fatal(err)
 	}
 }
 

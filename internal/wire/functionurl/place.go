@@ -54,12 +54,12 @@ func First(urls, next http.Handler) http.Handler {
 // name of a function URL, of whatever domain, all paths are the function's.
 func Of(r *http.Request) (p Place, ok bool) {
 	if id, region, ok := named(r.Host); ok {
-		return Place{ID: strings.ToLower(id), Region: strings.ToLower(region), Domain: domain(r.Host), Path: pathOf(r.URL.EscapedPath())}, true
+		return Place{ID: strings.ToLower(id), Region: strings.ToLower(region), Domain: domain(r.Host), Path: pathOf(sigv4.RawPath(r))}, true
 	}
 	if !strings.HasPrefix(r.URL.Path, lambda.URLPath) { // the common case; an encoded prefix is none
 		return Place{}, false
 	}
-	rest, ok := strings.CutPrefix(r.URL.EscapedPath(), lambda.URLPath)
+	rest, ok := strings.CutPrefix(sigv4.RawPath(r), lambda.URLPath) // URL encodes a path anew that has what it should not
 	if !ok {
 		return Place{}, false
 	}

@@ -18,7 +18,7 @@ func TestOf(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.URL, r.Host = u, host
+		r.URL, r.RequestURI, r.Host = u, path, host
 		p, ok := Of(r)
 		if !ok {
 			return ""
@@ -35,6 +35,8 @@ func TestOf(t *testing.T) {
 		{strings.ToUpper(name), "/a%2fb//c", id + " eu-west-1 " + name + " /a%2fb//c"},
 		{id + ".lambda-url.us-gov-west-1.localhost.", "/", id + " us-gov-west-1 " + id + ".lambda-url.us-gov-west-1.localhost. /"},
 		{own, "/_godwit/function-url/" + id + "/a/../b", id + "  localhost /a/../b"},
+		{own, "/_godwit/function-url/" + id + "/a%2fb|", id + "  localhost /a%2fb|"},
+		{own, "http://" + own + "/_godwit/function-url/" + id + "/a?b", id + "  localhost /a"},
 		{own, "/_godwit/function-url/" + id, id + "  localhost /"},
 		{"[::1]:4566", "/_godwit/function-url/" + id + "/%2e%2e/clock", id + "  [::1] /%2e%2e/clock"},
 		{own, "/_godwit/function-url/../clock", "..  localhost /clock"}, // there is no such URL
@@ -42,6 +44,7 @@ func TestOf(t *testing.T) {
 		{own, "/_godwit/function-urls/" + id, ""},
 		{own, "/_godwit/function%2durl/" + id + "/", ""},
 		{own, "/_godwit%2ffunction-url/" + id + "/", ""},
+		{own, "/_godwit%2ffunction-url/" + id + "/|", ""},
 		{own, "//_godwit/function-url/" + id + "/", ""},
 		{own, "/x/_godwit/function-url/" + id + "/", ""},
 		{own, "/?/_godwit/function-url/" + id + "/", ""},

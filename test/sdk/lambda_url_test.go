@@ -306,6 +306,7 @@ func TestFunctionURLInvocation(t *testing.T) {
 		{`{"statusCode":"202","body":"aGk=","isBase64Encoded":true}`, "202 hi", false},
 		{`{"statusCode":200,"body":{"a":1}}`, `200 {"a":1}`, false},
 		{`{"statusCode":204}`, "204", false},
+		{`{"statusCode":201,"StatusCode":500,"Body":"x","Headers":1}`, "201", false}, // names are exact
 		{`{"message":"hi"}`, `200 {"message":"hi"}`, false},
 		{`"plain"`, `200 "plain"`, false},
 		{`[1,2]`, "200 [1,2]", false},
@@ -542,4 +543,45 @@ func TestFunctionURLAudited(t *testing.T) {
 		}
 	}
 	equal(t, "records", []string{"CreateFunctionUrlConfig f NONE", "InvokeFunctionUrl " + functionARN("f") + " AccessDeniedException", "InvokeFunctionUrl " + functionARN("f")}, got)
+}
+
+// What one permission admits, no other qualifier, action or function of the same name does.
+func TestFunctionURLPermissions(t *testing.T) {
+	endpoint := start(t)
+	c, s, ctx := functionsClient(endpoint), startSite(t), t.Context()
+	s.create(t, c, "f")
+	must(c.CreateAlias(ctx, &lambda.CreateAliasInput{FunctionName: new("f"), Name: new("live"), FunctionVersion: new("1")}))(t)
+	made := must(c.CreateFunctionUrlConfig(ctx, &lambda.CreateFunctionUrlConfigInput{FunctionName: new("f"), AuthType: types.FunctionUrlAuthTypeNone}))(t)
+	alias := must(c.CreateFunctionUrlConfig(ctx, &lambda.CreateFunctionUrlConfigInput{FunctionName: new("f"), Qualifier: new("live"), AuthType: types.FunctionUrlAuthTypeNone}))(t)
+	both := func() []int {
+		return []int{askURL(t, "GET", *made.FunctionUrl, "").Status, askURL(t, "GET", *alias.FunctionUrl, "").Status}
+	}
+	must(c.AddPermission(ctx, &lambda.AddPermissionInput{
+		FunctionName: new("f"), StatementId: new("via"), Principal: new("*"), Action: new("lambda:InvokeFunction"), InvokedViaFunctionUrl: new(true),
+	}))(t)
+	equal(t, "by InvokeFunction alone", []int{403, 403}, both())
+	payload := strings.NewReader("{}")
+	r, err := http.NewRequestWithContext(ctx, "POST", endpoint+"/2015-03-31/functions/arn:aws:lambda:"+region+":"+account+":function:f/invocations", payload)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256([]byte("{}"))
+	stranger := aws.Credentials{AccessKeyID: "111122223333", SecretAccessKey: secretOf("111122223333")}
+	if err := v4.NewSigner().SignHTTP(ctx, stranger, r, hex.EncodeToString(sum[:]), "lambda", region, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "Invoke, by who may by URLs", 403, asIs(t, r).Status)
+	admitAll(t, c, "f", nil)
+	equal(t, "the function is admitted", []int{200, 403}, both())
+	admitAll(t, c, "f", new("live"))
+	equal(t, "and the alias", []int{200, 200}, both())
+	must(c.RemovePermission(ctx, &lambda.RemovePermissionInput{FunctionName: new("f"), StatementId: new("public")}))(t)
+	equal(t, "the alias alone", []int{403, 200}, both())
+
+	must(c.DeleteFunction(ctx, &lambda.DeleteFunctionInput{FunctionName: new("f")}))(t)
+	equal(t, "deleted", []int{404, 404}, both())
+	s.create(t, c, "f")
+	equal(t, "a new function", []int{404, 404}, both())
+	made = must(c.CreateFunctionUrlConfig(ctx, &lambda.CreateFunctionUrlConfigInput{FunctionName: new("f"), AuthType: types.FunctionUrlAuthTypeNone}))(t)
+	equal(t, "and its URL, without a permission", []int{403, 404}, both())
 }

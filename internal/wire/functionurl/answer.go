@@ -20,18 +20,12 @@ type answer struct {
 	refused, why string // the error's code and, of who may not, its cause, for the audit log; empty: none
 }
 
-// returned is what a function may return: a payload without a status is a body.
-type returned struct {
-	StatusCode json.RawMessage            `json:"statusCode"`
-	Headers    map[string]json.RawMessage `json:"headers"`
-	Cookies    []string                   `json:"cookies"`
-	Body       json.RawMessage            `json:"body"`
-	Base64     bool                       `json:"isBase64Encoded"`
-}
+// maxHead is how many bytes the headers and cookies of an answer may have.
+const maxHead = 64 << 10
 
 // read reads the payload that a function has returned; ok is false if that is meant to be an answer, and
-// is none. What is no object is a body, a text with its quotes. Source: the Lambda developer guide,
-// "Invoking Lambda function URLs".
+// is none. What is no object with a status is a body, a text with its quotes. Names of members are
+// exact. Source: the Lambda developer guide, "Invoking Lambda function URLs".
 func read(payload []byte) (a answer, ok bool) {
 	a = answer{status: http.StatusOK, header: http.Header{"Content-Type": {"application/json"}}}
 	payload = bytes.TrimSpace(payload)
@@ -40,33 +34,48 @@ func read(payload []byte) (a answer, ok bool) {
 		a.body = payload
 		return a, true
 	}
-	if _, ok := has["statusCode"]; !ok {
+	given, ok := has["statusCode"]
+	if !ok {
 		a.body = payload
 		return a, true
 	}
-	var r returned
-	if json.Unmarshal(payload, &r) != nil {
-		return answer{}, false
+	var headers map[string]json.RawMessage
+	var encoded bool
+	for name, into := range map[string]any{"headers": &headers, "cookies": &a.cookies, "isBase64Encoded": &encoded} {
+		if value, ok := has[name]; ok && json.Unmarshal(value, into) != nil {
+			return answer{}, false
+		}
 	}
-	status, err := strconv.Atoi(string(plain(r.StatusCode)))
+	status, err := strconv.Atoi(string(plain(given)))
 	if err != nil || status < 200 || status > 599 {
 		return answer{}, false
 	}
-	a.status, a.cookies, a.body = status, r.Cookies, plain(r.Body)
-	if r.Base64 {
+	a.status, a.body = status, plain(has["body"])
+	if encoded {
 		if a.body, err = base64.StdEncoding.DecodeString(string(a.body)); err != nil {
 			return answer{}, false
 		}
 	}
-	for name, value := range r.Headers {
+	return a, a.head(headers)
+}
+
+// head sets the headers that a function returns, and reports whether they, and the cookies, can be
+// those of an answer.
+func (a *answer) head(headers map[string]json.RawMessage) bool {
+	size := 0
+	for _, cookie := range a.cookies {
+		size += len(cookie)
+	}
+	for name, value := range headers {
 		if name = http.CanonicalHeaderKey(name); !isToken(name) {
-			return answer{}, false
+			return false
 		}
-		if !ofConnection[name] {
-			a.header[name] = []string{line(string(plain(value)))}
+		text := line(string(plain(value)))
+		if size += len(name) + len(text); !ofConnection[name] {
+			a.header[name] = []string{text}
 		}
 	}
-	return a, true
+	return size <= maxHead
 }
 
 // plain is a text without its quotes, or any other value as JSON; empty for null.

@@ -3,6 +3,7 @@ package functionurl
 import (
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -54,6 +55,19 @@ func TestCookiesOfServer(t *testing.T) {
 		a, out := &answer{status: 200, header: map[string][]string{name: {"x"}}}, httptest.NewRecorder()
 		if a.write(out, path); out.Header().Get(name) != "" {
 			t.Errorf("%s is there", name)
+		}
+	}
+}
+
+// Headers and cookies that are too large for clients are no answer.
+func TestLargeHead(t *testing.T) {
+	for returned, want := range map[string]bool{
+		`{"statusCode":200,"headers":{"x-a":"%"}}`: false,
+		`{"statusCode":200,"cookies":["a=%"]}`:     false,
+		`{"statusCode":200,"body":"%"}`:            true,
+	} {
+		if _, ok := read([]byte(strings.Replace(returned, "%", strings.Repeat("a", maxHead), 1))); ok != want {
+			t.Errorf("%s: %t", returned, ok)
 		}
 	}
 }

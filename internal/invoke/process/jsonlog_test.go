@@ -30,6 +30,8 @@ exports.handler = async (event) => {
 	console.warn("careful");
 	console.error("with", new TypeError("bad"));
 	console.error(new TypeError("alone"));
+	console.warn(Object.assign(new Error("own"), { code: "E1", seen: { times: 2 } }));
+	console.fatal("worst");
 	const o = {}; o.o = o; console.log(o);
 	throw new RangeError("end");
 };`, []any{
@@ -38,6 +40,8 @@ exports.handler = async (event) => {
 			object{"level": "WARN", "message": "careful"},
 			object{"level": "ERROR", "message": "with TypeError: bad", "errorType": "TypeError", "errorMessage": "bad"},
 			object{"level": "ERROR", "message": object{"errorType": "TypeError", "errorMessage": "alone"}},
+			object{"level": "WARN", "message": object{"errorType": "Error", "errorMessage": "own", "code": "E1", "seen": object{"times": 2.0}}},
+			object{"level": "FATAL", "message": "worst"},
 			object{"level": "INFO", "message": "<ref *1> { o: [Circular *1] }"},
 			object{"level": "ERROR", "message": object{"errorType": "RangeError", "errorMessage": "end"}},
 		}},
@@ -106,6 +110,27 @@ def handler(event, context):
 				t.Errorf("-want +got:\n%s", d)
 			}
 		})
+	}
+}
+
+// What a module of Node.js logs as it is loaded is of no request, and FATAL is of every level.
+func TestLogsOfAStart(t *testing.T) {
+	programs.Allow(t)
+	if err := process.Installed(t.Context(), "nodejs20.x"); err != nil {
+		programs.Skip(t, err.Error())
+	}
+	code := zipOf(map[string]string{"index.js": `console.error("unseen"); console.fatal("early"); exports.handler = async () => {};`})
+	for want, logging := range map[string]function.Logging{
+		`"level":"FATAL","message":"early"`: {Format: function.JSONLogs, ApplicationLevel: "FATAL", SystemLevel: "WARN"},
+		"\tundefined\tFATAL\tearly":         {Format: function.TextLogs},
+	} {
+		l := newLab(t, false)
+		f := l.function(code, "nodejs20.x", "index.handler")
+		f.Logging = logging
+		l.invoke(t, f, `{}`)
+		if log := l.log(); !strings.Contains(log, want) || logging.Format == function.JSONLogs && strings.Contains(log, "unseen") {
+			t.Errorf("the log is %s", log)
+		}
 	}
 }
 

@@ -25,7 +25,7 @@ function call(method, where, body, headers = {}) {
   });
 }
 
-let requestId = "undefined";
+let requestId; // of the invocation; what is logged before the first one has none
 
 const jsonLogs = process.env.AWS_LAMBDA_LOG_FORMAT === "JSON";
 const levels = ["TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL"];
@@ -33,7 +33,7 @@ const leastLevel = jsonLogs ? levels.indexOf(process.env.AWS_LAMBDA_LOG_LEVEL) :
 
 // What is printed has the time, the request and the level before it, or is a member
 // of an object that has them.
-for (const [name, level] of Object.entries({ log: "INFO", info: "INFO", debug: "DEBUG", warn: "WARN", error: "ERROR", trace: "TRACE" })) {
+for (const [name, level] of Object.entries({ log: "INFO", info: "INFO", debug: "DEBUG", warn: "WARN", error: "ERROR", trace: "TRACE", fatal: "FATAL" })) {
   console[name] = (...args) => {
     if (levels.indexOf(level) < leastLevel) return;
     const timestamp = new Date().toISOString();
@@ -53,7 +53,7 @@ function event(text) {
 // jsonLine is what console was given: one thing as itself, several as text, with the
 // error among them.
 function jsonLine(line, args) {
-  const plain = (_, value) => (value instanceof Error ? traced(value) : typeof value === "bigint" ? String(value) : value);
+  const plain = (_, value) => (value instanceof Error ? { ...traced(value), ...value } : typeof value === "bigint" ? String(value) : value);
   if (args.length === 1) {
     try {
       return JSON.stringify({ ...line, message: args[0] }, plain);

@@ -43,6 +43,13 @@ var targets = map[string]string{
 // xmlServices are those whose clients expect XML where there is no form.
 var xmlServices = map[string]bool{"s3": true, "s3express": true, "s3-outposts": true, "cloudfront": true, "route53": true}
 
+// notFound are the errors by which clients learn that what they ask for is not there, of operations
+// of absent services that are asked whether it is: the Serverless Framework asks for a
+// repository of ECR whenever it removes a service, and takes any other error for a failure.
+var notFound = map[string]string{
+	"AmazonEC2ContainerRegistry_V20150921.DescribeRepositories": "com.amazonaws.ecr#RepositoryNotFoundException",
+}
+
 // nobody answers for services that Godwit does not have.
 var nobody = newService(Service{errors: with(map[fault.Kind]errorShape{})}, nil)
 
@@ -83,6 +90,9 @@ func (x *exchange) detectAbsent(scope sigv4.Scope) bool {
 		x.absent.xml = scope.Service
 	default:
 		x.call.Protocol = protocolREST
+	}
+	if named {
+		x.absent.notFound = notFound[r.Header["X-Amz-Target"][0]]
 	}
 	x.absent.why = h.noService(title)
 	return true
@@ -163,16 +173,20 @@ func (x *exchange) noAction(name string) error {
 
 // absence is the refusal of a service that Godwit does not have.
 type absence struct {
-	why *fault.Error
-	xml string // its name in credential scopes, if it answers in XML
+	why      *fault.Error
+	xml      string // its name in credential scopes, if it answers in XML
+	notFound string // the type of an error in JSON, in place of UnknownOperationException
 }
 
-// absentShape sets the status, and S3's code, by which clients of absent services recognise a
-// missing feature.
+// absentShape sets the status, and the code, by which clients of absent services recognise a
+// missing feature, or that what they ask for is not there.
 func (x *exchange) absentShape(shape errorShape) errorShape {
 	switch {
 	case x.call.Protocol == protocolREST:
 		shape.Status = http.StatusNotFound
+	case x.absent.notFound != "":
+		shape.Type = x.absent.notFound
+		_, shape.Code, _ = strings.Cut(shape.Type, "#")
 	case x.call.Protocol == protocolQuery && xmlServices[x.absent.xml]:
 		shape.Code, shape.Status = "NotImplemented", http.StatusNotImplemented
 	}

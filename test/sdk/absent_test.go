@@ -74,6 +74,18 @@ func TestServicesThatAreNotHere(t *testing.T) {
 			`{"__type":"com.amazon.coral.service#UnknownOperationException","message":"Godwit has no EventBridge` + speaks + `"}`,
 		},
 		{
+			"a repository of ECR", "POST", "/", "ecr",
+			map[string]string{"Content-Type": "application/x-amz-json-1.1", "X-Amz-Target": "AmazonEC2ContainerRegistry_V20150921.DescribeRepositories"},
+			`{"repositoryNames":["serverless-shop-dev"]}`, 400, "application/x-amz-json-1.1",
+			`{"__type":"com.amazonaws.ecr#RepositoryNotFoundException","message":"Godwit has no ECR` + speaks + `"}`,
+		},
+		{
+			"ECR", "POST", "/", "ecr",
+			map[string]string{"Content-Type": "application/x-amz-json-1.1", "X-Amz-Target": "AmazonEC2ContainerRegistry_V20150921.CreateRepository"},
+			"{}", 400, "application/x-amz-json-1.1",
+			`{"__type":"com.amazon.coral.service#UnknownOperationException","message":"Godwit has no ECR` + speaks + `"}`,
+		},
+		{
 			"what nobody knows", "POST", "/", "",
 			map[string]string{"Content-Type": "application/x-amz-json-1.1", "X-Amz-Target": "Nobody_2020.Do"},
 			"{}", 400, "application/x-amz-json-1.1",

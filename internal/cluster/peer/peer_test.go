@@ -92,6 +92,30 @@ func TestLoopback(t *testing.T) {
 	if got := answered.Load(); got != 1 {
 		t.Errorf("%d were answered", got)
 	}
+	// Without a secret nobody is a peer.
+	open := peer.Loopback("")
+	anywhere, heard := serve(t, open)
+	if status, _ := get(t, open, open.URL(anywhere)+"/x"); status != http.StatusForbidden || heard.Load() != 0 {
+		t.Errorf("of a network without a secret: status %d", status)
+	}
+	open.Close()
+	// There are no certificates to ask for, and the secret is left in no request of the caller's.
+	for _, path := range []string{"/join", "/renew"} {
+		before := answered.Load()
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, n.URL(address)+path, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := n.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		if answer.StatusCode != http.StatusOK || answered.Load() != before+1 || len(r.Header) > 0 {
+			t.Errorf("%s: status %d; the request has %v", path, answer.StatusCode, r.Header)
+		}
+	}
+	n.Close()
 	for _, at := range []string{"0.0.0.0:0", ":0", "192.0.2.1:0", "node.example.test:0"} {
 		if l, err := n.Listen(t.Context(), at, unbounded); err == nil {
 			l.Close()
@@ -344,12 +368,9 @@ func TestJoin(t *testing.T) {
 	if status, _ := get(t, b, b.URL(address)+"/x"); status != http.StatusOK {
 		t.Errorf("who has joined: status %d", status)
 	}
-	before, _ := idB.Expires()
-	if err := b.Renew(context.Background(), []string{"127.0.0.1:1", address}); err != nil {
-		t.Fatal(err)
-	}
-	if after, _ := idB.Expires(); after.Before(before) {
-		t.Errorf("renewed, it is good until %v, and was until %v", after, before)
+	before := idB.Version()
+	if err := b.Renew(context.Background(), []string{"127.0.0.1:1", address}); err != nil || idB.Version() == before {
+		t.Fatalf("the certificate is not renewed: %v", err)
 	}
 	r, err := ca.NewRequest()
 	if err != nil {
@@ -363,9 +384,10 @@ func TestJoin(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	text, err := io.ReadAll(answer.Body)
 	answer.Body.Close()
-	if answer.StatusCode != http.StatusForbidden {
-		t.Errorf("b gets a certificate of a: status %d", answer.StatusCode)
+	if err != nil || answer.StatusCode != http.StatusForbidden || bytes.Contains(text, []byte("CERTIFICATE")) {
+		t.Errorf("b gets a certificate of a: status %d, %s, %v", answer.StatusCode, text, err)
 	}
 	// What a node forwards for a client, who may be anybody, is no question of its own.
 	for path, question := range map[string]map[string]any{

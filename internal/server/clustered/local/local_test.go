@@ -94,7 +94,8 @@ func TestWhatDoesNotGo(t *testing.T) {
 		{t.TempDir(), "localhost", "--listen"},
 		{t.TempDir(), "localhost:0", "a port that is given"},
 		{t.TempDir(), "192.0.2.1:4700", "loopback only"},
-		{t.TempDir(), "localhost:65520", "none behind"},
+		{t.TempDir(), "localhost:65514", "none behind"}, // 65536 would be the last
+		{t.TempDir(), "example.test:4700", "loopback only"},
 		{single, "localhost:4700", "is the data of one node"},
 	} {
 		if _, err := prepared(c.dir, c.listen); err == nil || !strings.Contains(err.Error(), c.says) {
@@ -103,6 +104,15 @@ func TestWhatDoesNotGo(t *testing.T) {
 	}
 	if _, err := ReadNode(filepath.Join(single, nodeFile)); err == nil {
 		t.Error("a node without a file was read")
+	}
+	to := t.TempDir()
+	if err := CopyRootKey(filepath.Join(single, bootstrap.DevRootKey), to); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a root key that is not there is copied: %v", err)
+	}
+	for _, listen := range []string{"127.0.0.1:4700", "[::1]:4700", "127.0.0.2:4700", "localhost:65513"} {
+		if _, err := prepared(t.TempDir(), listen); err != nil {
+			t.Errorf("%s: %v", listen, err)
+		}
 	}
 }
 
@@ -183,5 +193,26 @@ func TestMissingRootKey(t *testing.T) {
 		if _, err := prepared(dir, "localhost:4700"); err != nil {
 			t.Error(err)
 		}
+	}
+	// Where it cannot be read what the data is sealed with, it may be sealed.
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, "3"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := bootstrap.NoteSealedWith(filepath.Join(dir, "3"), seal.NewRoot().ID()); err != nil {
+		t.Fatal(err)
+	}
+	names, err := filepath.Glob(filepath.Join(dir, "3", "*"))
+	if err != nil || len(names) != 1 {
+		t.Fatalf("%q: %v", names, err)
+	}
+	if err := errors.Join(os.Remove(names[0]), os.Mkdir(names[0], 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := prepared(dir, "localhost:4700"); err == nil {
+		t.Error("a root key is made beside data of which nothing is known")
+	}
+	if _, err := os.Stat(filepath.Join(dir, bootstrap.DevRootKey)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a root key is there: %v", err)
 	}
 }

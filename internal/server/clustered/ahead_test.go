@@ -2,6 +2,7 @@ package clustered
 
 import (
 	"encoding/json"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -12,6 +13,7 @@ import (
 	"testing"
 
 	"godwit.dev/godwit/internal/cluster/node"
+	"godwit.dev/godwit/internal/cluster/replica"
 	"godwit.dev/godwit/internal/server/clustered/nodeapi"
 	"godwit.dev/godwit/internal/server/clustered/roster"
 	"godwit.dev/godwit/internal/server/clustered/status"
@@ -88,7 +90,11 @@ func TestReplacedWhileBlocked(t *testing.T) {
 	}
 	o.takeOver(s.Epoch + 1)
 	cell.Store(&status.Cell{Owner: "b", Epoch: s.Epoch + 1})
+	in := o.part.inner.Load()
 	look(t.Context())
+	if err := in.owner.Failed(); !errors.Is(err, replica.ErrReplaced) {
+		t.Errorf("another node owns the state, and the owner goes on: %v", err)
+	}
 	if out := <-sent; out.Code != http.StatusServiceUnavailable {
 		t.Errorf("what waited: status %d: %s", out.Code, out.Body)
 	}
@@ -137,6 +143,15 @@ func TestAheadStaysAhead(t *testing.T) {
 			t.Errorf("%s is told to own it in epoch %d: it is %s, want %s", c.says.Owner, c.says.Epoch, got, c.want)
 		}
 	}
+	// What the node has read itself since is later.
+	for _, epoch := range []uint64{0, 1} {
+		o.part.front.ahead.Store(&status.Cell{Owner: "c", Epoch: epoch})
+		s, _ := o.mine().State()
+		if got := o.part.front.whose(s); got != "b" {
+			t.Errorf("in epoch %d c has owned it: now it is %q, want b", epoch, got)
+		}
+	}
+	o.part.front.ahead.Store(&status.Cell{Owner: "a", Epoch: 5})
 	// A node that owns the state, as the others say, and has not read so, relays nothing to itself.
 	out := httptest.NewRecorder()
 	o.part.front.stepDown(out, httptest.NewRequestWithContext(t.Context(), http.MethodPost, nodeapi.StepDownPath, http.NoBody))

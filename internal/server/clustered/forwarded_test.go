@@ -216,11 +216,14 @@ func TestForwardedAsWritten(t *testing.T) {
 					t.Fatal(err)
 				}
 				r.URL, r.Host, r.RequestURI = u, host, path+"?"+query
-				r.URL.RawQuery = query
+				r.URL.RawQuery, r.RemoteAddr = query, "192.0.2.7:1234"
+				if r.TLS = nil; host != "" {
+					r.TLS = new(tls.ConnectionState)
+				}
 				f.ServeHTTP(httptest.NewRecorder(), r)
 				got := <-asked
 				f.ofPeer(httptest.NewRecorder(), got)
-				if got.RequestURI != path+"?"+query || got.URL.RawQuery != query || got.Host != host {
+				if got.RequestURI != path+"?"+query || got.URL.RawQuery != query || got.Host != host || got.RemoteAddr != "192.0.2.7:1234" || (got.TLS != nil) != (host != "") {
 					t.Errorf("%q?%q at %q comes as %q at %q", path, query, host, got.RequestURI, got.Host)
 				}
 			}

@@ -26,6 +26,10 @@ func TestUnready(t *testing.T) {
 		{"two disks were lost", []status.Node{{Name: "rest", State: status.Joining, Number: 5000}, fresh}, false},
 		{"another node copies a store", []status.Node{serves, {Name: "other", State: status.Copying}}, false},
 		{"another node is far behind", []status.Node{serves, {Name: "other", State: status.Following, Number: 10}}, false},
+		{"another node's disk was lost, and has a replica again", []status.Node{serves, {Name: "other", State: status.Following, Number: 5000, Fresh: true}}, false},
+		{"another node copies a store, of few records", []status.Node{{Name: "owner", State: status.Serving, Number: 5}, {Name: "other", State: status.Copying}}, false},
+		{"another node's part of the log has stopped", []status.Node{serves, {Name: "other", State: status.Following, Number: 5000, LogStopped: true}}, false},
+		{"another node is as far behind as it may be", []status.Node{serves, {Name: "other", State: status.Following, Number: 5000 - status.SuccessorLag}}, true},
 		{"of five, one is away", []status.Node{serves, follows, follows, {Name: "e", State: status.Unreachable}}, false},
 	} {
 		if why := unready(c.others); (why == "") != c.may {

@@ -2,6 +2,7 @@ package clustered
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -90,14 +91,15 @@ func TestPathsOfFunctionURL(t *testing.T) {
 
 // For which client a request comes is believed from peers, and from nobody else.
 func TestForwardedIdentity(t *testing.T) {
-	ask := func(by func(f *front) http.HandlerFunc) *http.Request {
+	ask := func(by func(f *front) http.HandlerFunc, secure string) *http.Request {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/", nil)
 		r.RemoteAddr = "192.0.2.1:1234"
-		for name, value := range map[string]string{forwardedHeader: "b", sourceHeader: "127.0.0.1:5", secureHeader: "yes"} {
+		for name, value := range map[string]string{forwardedHeader: "b", sourceHeader: "127.0.0.1:5", secureHeader: secure} {
 			r.Header.Set(name, value)
 		}
+		r.TLS = &tls.ConnectionState{ServerName: "between nodes"}
 		by(fronted(t, true))(httptest.NewRecorder(), r)
 		for _, name := range ofPeers {
 			if r.Header.Get(name) != "" {
@@ -106,10 +108,13 @@ func TestForwardedIdentity(t *testing.T) {
 		}
 		return r
 	}
-	if r := ask(func(f *front) http.HandlerFunc { return f.ServeHTTP }); r.RemoteAddr != "192.0.2.1:1234" || r.TLS != nil {
+	if r := ask(func(f *front) http.HandlerFunc { return f.ServeHTTP }, "yes"); r.RemoteAddr != "192.0.2.1:1234" || r.TLS == nil {
 		t.Errorf("a client is believed to come from %s, TLS %v", r.RemoteAddr, r.TLS)
 	}
-	if r := ask(func(f *front) http.HandlerFunc { return f.ofPeer }); r.RemoteAddr != "127.0.0.1:5" || r.TLS == nil {
+	if r := ask(func(f *front) http.HandlerFunc { return f.ofPeer }, ""); r.TLS != nil {
+		t.Error("a client without TLS has that of the nodes")
+	}
+	if r := ask(func(f *front) http.HandlerFunc { return f.ofPeer }, "yes"); r.RemoteAddr != "127.0.0.1:5" || r.TLS == nil {
 		t.Errorf("a peer is not believed: %s, TLS %v", r.RemoteAddr, r.TLS)
 	}
 }
@@ -137,7 +142,7 @@ func TestKeep(t *testing.T) {
 		t.Errorf("the handler reads %q, %v", text, err)
 	}
 	for _, length := range []int64{-1, replayable + 1} {
-		if _, whole := fronted(t, false).keep(request(strings.NewReader("x"), length)); whole {
+		if _, whole := fronted(t, false).keep(request(strings.NewReader(strings.Repeat("x", replayable+1)), length)); whole {
 			t.Errorf("a body of length %d is kept", length)
 		}
 	}

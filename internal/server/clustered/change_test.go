@@ -154,3 +154,48 @@ func TestOwnerOfTwoIsNotRemoved(t *testing.T) {
 		}
 	}
 }
+
+// A change that cannot be is refused before anything is done: nobody's name is used up by a slip, and a change
+// that is under way is finished first.
+func TestImpossibleChanges(t *testing.T) {
+	list := func(change func(*roster.List)) *changing {
+		g := &changing{part: &part{node: Node{Name: "a"}}, m: &roster.List{Removed: []string{"z"}}}
+		for _, name := range []string{"a", "b", "c", "d"} {
+			g.m.Nodes = append(g.m.Nodes, roster.Member{Name: name, Route: name + ":4570"})
+		}
+		change(g.m)
+		return g
+	}
+	none := func(*roster.List) {}
+	joining, leaving := func(m *roster.List) { m.Joining = "d" }, func(m *roster.List) { m.Leaving = "d" }
+	full := func(m *roster.List) { m.Nodes = append(m.Nodes, roster.Member{Name: "e", Route: "e:4570"}) }
+	for _, c := range []struct {
+		change func(*roster.List)
+		name   string
+		route  string // of a node to add; empty: it is removed
+		want   string
+	}{
+		{none, "x", "", "there is no node x"},
+		{none, "z", "", "node z was removed before"},
+		{none, "a", "", "node a owns the state"},
+		{joining, "b", "", "node d is being added"},
+		{leaving, "b", "", "node d is being removed"},
+		{none, "z", "z:4570", "a node z was removed before"},
+		{none, "b", "x:4570", "there is a node b already"},
+		{none, "x", "b:4570", "there is a node at b:4570 already"},
+		{joining, "x", "x:4570", "node d is being added"},
+		{leaving, "x", "x:4570", "node d is being removed"},
+		{full, "x", "x:4570", "a cluster has up to 5 nodes"},
+	} {
+		g := list(c.change)
+		err := error(nil)
+		if c.route == "" {
+			err = g.remove(t.Context(), c.name)
+		} else {
+			err = g.add(t.Context(), c.name+"="+c.route)
+		}
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s %s: %v, want %q", c.name, c.route, err, c.want)
+		}
+	}
+}

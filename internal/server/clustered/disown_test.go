@@ -433,3 +433,40 @@ func TestNothingIsAnsweredByAnOldOwner(t *testing.T) {
 	}
 	o.until(o.mine(), "nothing serves", func(s node.State) bool { return !s.Serving && o.mine().Owner() == nil })
 }
+
+// A server that does not stop keeps the node from following: it ends, to be started again.
+func TestServerThatDoesNotStop(t *testing.T) {
+	o := startOwning(t)
+	o.take()
+	in := o.part.inner.Load()
+	held := &inner{server: in.server, handlers: in.handlers, owner: &ownedStore{Owner: in.owner.Owner}} // nothing closes its store
+	o.part.inner.Store(held)
+	in.owner.StepDown(errors.New("a test says so"))
+	if err := <-o.ended; !errors.Is(err, errHeld) {
+		t.Errorf("it ends by %v", err)
+	}
+	if o.part.inner.Load() != held {
+		t.Error("the server is taken for stopped")
+	}
+}
+
+// A request that waits for an owner is answered by this node once it is the one.
+func TestWaitsUntilItOwns(t *testing.T) {
+	o := startOwning(t)
+	o.take()
+	o.ask("AmazonSQS.CreateQueue", map[string]any{"QueueName": "q"})
+	o.leave()
+	before := o.part.front.answered.Load()
+	sent := make(chan *httptest.ResponseRecorder, 1)
+	go func() {
+		sent <- o.request(t.Context(), "AmazonSQS.SendMessage", map[string]any{"QueueUrl": queueURL, "MessageBody": "x"})
+	}()
+	o.soon("it waits", func() bool { return o.part.front.kept.Load() > 0 })
+	o.take()
+	if out := <-sent; out.Code != http.StatusOK || o.part.front.answered.Load() != before+1 {
+		t.Errorf("status %d: %s", out.Code, out.Body)
+	}
+	o.soon("nothing is in progress", func() bool { return o.part.front.busy.Load() == 0 })
+	o.holds(1)
+	o.leave()
+}

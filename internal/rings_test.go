@@ -49,7 +49,7 @@ var impure = []string{
 
 // bases are packages that those beside them may import.
 var bases = []string{
-	"api/check", "api/constraints", "api/iam/entity", "api/lambda/mappings", "api/lambda/request", "api/operator/rest", "api/operator/live", "api/operator/recent", "api/operator/catalog", "api/operator/messages", "api/operator/jobs", "api/operator/monitors", "api/refusal", "api/sns/arns", "deliver/envelope", "deliver/outbox", "deliver/sendertest", "invoke/process/netns", "limit/rates", "monitor/logs/pattern", "monitor/logs/subscription", "monitor/metrics", "server/ids", "server/mailing", "server/pushing", "server/secret", "server/shutdown", "server/texting", "store/storetest", "topic/retry", "wire/awsjson", "wire/shape",
+	"api/check", "api/constraints", "api/iam/entity", "api/lambda/layers", "api/lambda/mappings", "api/lambda/request", "api/operator/rest", "api/operator/live", "api/operator/recent", "api/operator/catalog", "api/operator/messages", "api/operator/jobs", "api/operator/monitors", "api/refusal", "api/sns/arns", "deliver/envelope", "deliver/outbox", "deliver/sendertest", "invoke/process/netns", "limit/rates", "monitor/logs/pattern", "monitor/logs/subscription", "monitor/metrics", "server/ids", "server/mailing", "server/pushing", "server/secret", "server/shutdown", "server/texting", "store/storetest", "topic/retry", "wire/awsjson", "wire/shape",
 	"store/pebble/check", "store/pebble/files", "store/pebble/mark", "store/pebble/pace", "store/pebble/badblocks",
 	"shard/kernel", "shard/queues", "shard/transfer", "shard/backlog", "shard/topics", "shard/functions", // in this order, since no import is circular
 	"stack/document", "stack/parameter", "stack/sam", "stack/template", // in this order

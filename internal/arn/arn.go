@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"errors"
 	"regexp"
+	"strconv"
 	"strings"
 	"unique"
 )
@@ -238,6 +239,44 @@ func (a ARN) SplitFunction() (function ARN, qualifier string, ok bool) {
 // FunctionName is the name of the function that a, a function's ARN without a
 // qualifier, names.
 func (a ARN) FunctionName() string { return strings.TrimPrefix(a.Resource, functionType) }
+
+// layerType begins the resource of a layer's ARN.
+const layerType = "layer:"
+
+// Layer names a layer of Lambda, without a version.
+func Layer(region, account, name string) ARN {
+	return ARN{Service: "lambda", Region: region, Account: account, Resource: layerType + name}
+}
+
+// LayerVersion names a version of the layer a.
+func (a ARN) LayerVersion(number uint64) ARN {
+	a.Resource += ":" + strconv.FormatUint(number, 10)
+	return a
+}
+
+// SplitLayer takes the ARN of a layer, or of a version of one, apart into the layer's and the number, which
+// is 0 if there is none. ok is false when a is not shaped as one.
+func (a ARN) SplitLayer() (layer ARN, number uint64, ok bool) {
+	rest, found := strings.CutPrefix(a.Resource, layerType)
+	if a.Service != "lambda" || !found {
+		return ARN{}, 0, false
+	}
+	name, digits, numbered := strings.Cut(rest, ":")
+	if numbered {
+		var err error
+		if number, err = strconv.ParseUint(digits, 10, 64); err != nil || number == 0 || digits[0] == '0' {
+			return ARN{}, 0, false
+		}
+	}
+	if name == "" {
+		return ARN{}, 0, false
+	}
+	a.Resource = layerType + name
+	return a, number, true
+}
+
+// LayerName is the name of the layer that a, a layer's ARN without a version, names.
+func (a ARN) LayerName() string { return strings.TrimPrefix(a.Resource, layerType) }
 
 // How the resources of push platforms begin.
 const (

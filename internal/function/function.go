@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/function/bundle"
 	"godwit.dev/godwit/internal/sorted"
 )
 
@@ -32,6 +33,17 @@ type Config struct {
 	// Environment is nil.
 	Cipher  []byte  `json:"cipher,omitempty"`
 	Logging Logging `json:"logging"`
+	Layers  []Layer `json:"layers,omitempty"` // in the order in which they are laid over one another
+}
+
+// Layer is a version of a layer that a function has. It is as it was when the function got it: nothing of
+// a layer's version changes, and its content stays as long as a function has it.
+type Layer struct {
+	ARN      arn.ARN `json:"arn"`    // with the version's number
+	Upload   uint64  `json:"upload"` // in the layer's shard
+	SHA256   []byte  `json:"sha256"` // of the zip
+	Size     int64   `json:"size"`   // of the zip, in bytes
+	Unzipped int64   `json:"unzipped"`
 }
 
 // Logging configures a function's log.
@@ -52,7 +64,8 @@ const (
 func (c *Config) equal(other *Config) bool {
 	a, b := *c, *other
 	a.Environment, b.Environment, a.Description, b.Description = nil, nil, "", ""
-	return maps.Equal(c.Environment, other.Environment) && sameScalars(a, b)
+	return maps.Equal(c.Environment, other.Environment) && sameScalars(a, b) &&
+		slices.EqualFunc(c.Layers, other.Layers, func(a, b Layer) bool { return a.ARN == b.ARN })
 }
 
 // sameScalars compares all of two configurations but their environments.
@@ -168,14 +181,43 @@ func (f *Function) all() []*Version {
 	return all
 }
 
-// use adds n to the count of a version's upload.
-func (f *Function) use(c Code, n int) {
+// use adds n to the counts of a version's upload and layers.
+func (s *State) use(f *Function, v *Version, n int) {
+	s.countLayers(v, n)
+	c := v.Code
 	if c.Upload == 0 {
 		return
 	}
 	if f.uploads[c.Upload] += n; f.uploads[c.Upload] <= 0 {
 		delete(f.uploads, c.Upload)
 	}
+}
+
+func (s *State) countLayers(v *Version, n int) {
+	if s.layerUse == nil {
+		return
+	}
+	for _, l := range v.Config.Layers {
+		s.layerUse(l.ARN, n)
+	}
+}
+
+// checkUnzipped refuses code and layers that are too large together. Errors: InvalidParameter.
+func checkUnzipped(c *Config, code Code) error {
+	if len(c.Layers) == 0 {
+		return nil
+	}
+	var layers int64
+	for _, l := range c.Layers {
+		layers += l.Unzipped
+	}
+	if layers > bundle.MaxUnzipped {
+		return ErrLayersTooLarge.With(bundle.MaxUnzipped)
+	}
+	if all := layers + code.Unzipped; all > bundle.MaxUnzipped {
+		return ErrCodeAndLayers.With(bundle.MaxUnzipped, all)
+	}
+	return nil
 }
 
 // Code finds the code of any version by its upload.

@@ -9,8 +9,8 @@ import (
 	"godwit.dev/godwit/internal/mutation"
 )
 
-// maxPolicyBytes bounds the policy of a function, a version or an alias.
-const maxPolicyBytes = 20 << 10
+// MaxPolicyBytes bounds the policy of a function, a version or an alias, in bytes.
+const MaxPolicyBytes = 20 << 10
 
 // Permission is a statement of a policy, in the form of IAM.
 type Permission struct {
@@ -73,9 +73,10 @@ func (p *Permission) String() string {
 
 // Policy is the policy document of a function, or of a version or alias; empty: there is
 // none.
-func (f *Function) Policy(qualifier string) string { return document(f.policies[qualifier]) }
+func (f *Function) Policy(qualifier string) string { return Document(f.policies[qualifier]) }
 
-func document(all []Permission) string {
+// Document is the policy document of statements; empty: there are none.
+func Document(all []Permission) string {
 	if len(all) == 0 {
 		return ""
 	}
@@ -112,8 +113,8 @@ func (s *State) Permit(cmd Permit, b *mutation.Batch) error {
 		return ErrStatementExists.With(cmd.Permission.Sid)
 	}
 	all := append(slices.Clone(have), cmd.Permission)
-	if n := len(document(all)); n > maxPolicyBytes {
-		return ErrPolicyTooLong.With(n, maxPolicyBytes)
+	if n := len(Document(all)); n > MaxPolicyBytes {
+		return ErrPolicyTooLong.With(n, MaxPolicyBytes)
 	}
 	f.policies[cmd.Qualifier] = all
 	revise(b, cmd.Revision)

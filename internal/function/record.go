@@ -64,7 +64,9 @@ type codeRecord struct {
 	Upload uint64 `json:"upload,omitempty"`
 	SHA256 []byte `json:"sha256,omitempty"`
 	Size   int64  `json:"size,omitempty"`
-	URL    string `json:"url,omitempty"`
+	// Unzipped is missing in records of earlier versions of this program.
+	Unzipped int64  `json:"unzipped,omitempty"`
+	URL      string `json:"url,omitempty"`
 	// Sealed is the encrypted URL if it has a password; then URL is empty.
 	Sealed []byte `json:"sealed,omitempty"`
 }
@@ -125,7 +127,7 @@ func (s *State) load(tag byte, owner arn.ARN, rest, value []byte) error {
 		v.build = s.newBuild()
 		s.change(f, func() {
 			f.versions.Add(v)
-			f.use(v.Code, +1)
+			s.use(f, v, +1)
 		})
 		return nil
 	case tag == aliasTag && len(rest) > 0:
@@ -151,13 +153,13 @@ func (s *State) loadFunction(name arn.ARN, value []byte) error {
 		return err
 	}
 	f.latest.build = s.newBuild()
-	f.use(f.latest.Code, +1)
+	s.use(f, f.latest, +1)
 	if r.Next != nil {
 		if f.next, err = s.decode(name, r.Next, 0); err != nil {
 			return err
 		}
 		f.next.build = s.newBuild()
-		f.use(f.next.Code, +1)
+		s.use(f, f.next, +1)
 	}
 	if r.ReadyAt != 0 {
 		f.readyAt = time.UnixMilli(r.ReadyAt).UTC()
@@ -174,7 +176,7 @@ func (s *State) decode(name arn.ARN, r *versionRecord, number uint64) (*Version,
 	v := &Version{
 		Number: number, Config: r.Config, Revision: r.Revision, readyRevision: r.ReadyRevision,
 		Modified: time.UnixMilli(r.Modified).UTC(), Pending: r.Pending, Token: r.Token,
-		Code: Code{Upload: r.Code.Upload, Size: r.Code.Size, URL: r.Code.URL},
+		Code: Code{Upload: r.Code.Upload, Size: r.Code.Size, Unzipped: r.Code.Unzipped, URL: r.Code.URL},
 	}
 	if r.Config == nil {
 		return nil, errors.New("a version without a configuration")
@@ -209,7 +211,7 @@ func environmentPlace(name arn.ARN, number uint64) []byte {
 func (s *State) record(f *Function, v *Version) versionRecord {
 	r := versionRecord{
 		Config: v.Config, Revision: v.Revision, ReadyRevision: v.readyRevision, Modified: v.Modified.UnixMilli(), Pending: v.Pending, Token: v.Token,
-		Code: codeRecord{Upload: v.Code.Upload, Size: v.Code.Size, URL: v.Code.URL},
+		Code: codeRecord{Upload: v.Code.Upload, Size: v.Code.Size, Unzipped: v.Code.Unzipped, URL: v.Code.URL},
 	}
 	if v.Code.Upload != 0 {
 		r.Code.SHA256 = v.Code.SHA256[:]

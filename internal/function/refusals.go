@@ -34,5 +34,7 @@ var (
 	ErrURLOfNothing        = fault.NewRule(fault.ResourceNotFound, "function: not found, or no such alias, for its URL")
 	ErrURLExists           = fault.NewRule(fault.ResourceConflict, "function: it has a URL") // the ARN
 	ErrURLAbsent           = fault.NewRule(fault.ResourceNotFound, "function: it has no URL")
+	ErrLayersTooLarge      = fault.NewRule(fault.InvalidParameter, "function: its layers are too large together")          // the bound in bytes
+	ErrCodeAndLayers       = fault.NewRule(fault.InvalidParameter, "function: its code and layers are too large together") // the bound, the size, in bytes
 	ErrEventInvokeUnknown  = fault.NewRule(fault.ResourceNotFound, "function: not found, for its events")
 )

@@ -21,6 +21,7 @@ type State struct {
 	usage     map[place]Usage
 	urls      map[string]urlOwner // by the ids of URLs
 	builds    uint64              // counter for build ids
+	layerUse  func(layer arn.ARN, n int)
 }
 
 // place is the scope of usage counts: account and region.
@@ -53,6 +54,10 @@ func New(shard uint16) *State {
 		urls:  map[string]urlOwner{},
 	}
 }
+
+// CountLayers sets a function that is called with each version of a layer that n more versions of functions
+// have, or, if n is negative, fewer. Where one version takes another's place, the new one is counted first.
+func (s *State) CountLayers(use func(layer arn.ARN, n int)) { s.layerUse = use }
 
 // Usage is the usage of an account in a region, by functions of this shard.
 func (s *State) Usage(account, region string) Usage { return s.usage[place{account, region}] }
@@ -155,7 +160,7 @@ func (f *Function) target(v *Version) Target {
 		Function: f.ARN, Name: f.Name(), Version: v.Name(), Incarnation: f.Incarnation, Build: v.build,
 		Role: c.Role, Runtime: c.Runtime, Handler: c.Handler, MemoryMB: c.MemoryMB, EphemeralMB: c.EphemeralMB,
 		Timeout: time.Duration(c.TimeoutS) * time.Second, Environment: c.Environment, Cipher: c.Cipher,
-		Code: v.Code, Reserved: f.Reserved, DeadLetter: c.DeadLetter, Logging: c.Logging,
+		Code: v.Code, Layers: c.Layers, Reserved: f.Reserved, DeadLetter: c.DeadLetter, Logging: c.Logging,
 	}
 }
 
@@ -189,13 +194,16 @@ func (s *State) Create(now time.Time, cmd Create, b *mutation.Batch) (*Function,
 	if err := s.CheckCreate(cmd.ARN); err != nil {
 		return nil, nil, err
 	}
+	if err := checkUnzipped(&cmd.Config, cmd.Code); err != nil {
+		return nil, nil, err
+	}
 	f := newFunction(cmd.ARN)
 	f.Incarnation, f.Tags, f.last = cmd.Incarnation, cmd.Tags, cmd.Last
 	config := cmd.Config
 	f.latest = &Version{
 		Config: &config, Code: cmd.Code, Revision: cmd.Revision, Modified: now, Pending: true, readyRevision: cmd.ReadyRevision, build: s.newBuild(),
 	}
-	f.use(cmd.Code, +1)
+	s.use(f, f.latest, +1)
 	v := f.latest
 	if cmd.Publish {
 		v = s.publish(now, f, f.latest, cmd.Revision)
@@ -228,10 +236,10 @@ func (s *State) complete(f *Function, b *mutation.Batch) (gone []uint64) {
 	s.change(f, func() {
 		f.readyAt = time.Time{}
 		if f.next != nil {
-			before := f.latest.Code
-			f.use(before, -1)
+			before := f.latest
+			s.use(f, before, -1)
 			f.latest, f.next = f.next, nil
-			gone = f.unusedUploads(before)
+			gone = f.unusedUploads(before.Code)
 		}
 		f.latest.complete()
 		for _, v := range f.versions.Items {
@@ -268,6 +276,9 @@ func (s *State) Delete(name arn.ARN, b *mutation.Batch) (*Function, error) {
 		return nil, err
 	}
 	s.remove(f)
+	for _, v := range f.all() {
+		s.countLayers(v, -1)
+	}
 	b.Delete(s.key(functionTag, name))
 	for _, tag := range [...]byte{versionTag, aliasTag} {
 		start, end := s.within(tag, name)

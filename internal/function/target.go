@@ -31,6 +31,7 @@ type Target struct {
 	// Cipher is the environment, if it is encrypted under a customer's key.
 	Cipher     []byte
 	Code       Code
+	Layers     []Layer // read only
 	Reserved   *int    // reserved concurrent executions; nil: none
 	DeadLetter arn.ARN // of asynchronous invocations; zero: none
 	Logging    Logging
@@ -55,7 +56,9 @@ type Code struct {
 	Upload uint64
 	SHA256 [sha256.Size]byte // of the zip
 	Size   int64             // of the zip, in bytes
-	URL    string            // of a remote function
+	// Unzipped is the size of what is in the zip, in bytes; 0: not known.
+	Unzipped int64
+	URL      string // of a remote function
 }
 
 // same reports whether two versions have the same code.

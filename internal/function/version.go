@@ -16,9 +16,12 @@ type Update struct {
 	// RevisionID must be that of the latest version; empty: any.
 	RevisionID string
 	// Change edits a copy of the configuration, or returns an error. May be nil.
-	Change  func(c *Config) error
-	Code    *Code // nil: unchanged
-	Publish bool  // also as a version
+	Change func(c *Config) error
+	Code   *Code // nil: unchanged
+	// Unzipped is the unpacked size of the code that it has, where that is not known: earlier versions of
+	// this program have not noted it.
+	Unzipped int64
+	Publish  bool // also as a version
 	// Revision is the revision of the update, ReadyRevision the one after completion.
 	Revision, ReadyRevision string
 	ReadyAt                 time.Time
@@ -58,11 +61,17 @@ func (s *State) Update(now time.Time, cmd Update, b *mutation.Batch) (*Function,
 	if cmd.Code != nil {
 		next.Code = *cmd.Code
 	}
+	if next.Code.Unzipped == 0 {
+		next.Code.Unzipped = cmd.Unzipped
+	}
+	if err := checkUnzipped(next.Config, next.Code); err != nil {
+		return nil, nil, err
+	}
 	next.Revision, next.readyRevision, next.Modified, next.build = cmd.Revision, cmd.ReadyRevision, now, s.newBuild()
 	v := &next
 	s.change(f, func() {
 		f.next, f.changed = &next, true
-		f.use(next.Code, +1)
+		s.use(f, &next, +1)
 		if cmd.Publish {
 			v = s.publish(now, f, &next, cmd.Revision)
 			v.Pending = true
@@ -165,7 +174,7 @@ func (s *State) publish(now time.Time, f *Function, from *Version, revision stri
 	f.changed = false
 	v := &Version{Number: f.last, Config: from.Config, Code: from.Code, Revision: revision, Modified: now, build: s.newBuild()}
 	f.versions.Add(v)
-	f.use(v.Code, +1)
+	s.use(f, v, +1)
 	return v
 }
 
@@ -192,7 +201,7 @@ func (s *State) DeleteVersion(name arn.ARN, qualifier string, b *mutation.Batch)
 	}
 	s.change(f, func() {
 		f.versions.Remove(v)
-		f.use(v.Code, -1)
+		s.use(f, v, -1)
 	})
 	b.Delete(s.versionKey(f, v.Number))
 	if _, ok := f.policies[qualifier]; f.forgetEventInvoke(qualifier) || ok {

@@ -102,8 +102,10 @@ const (
 	FunctionAliases  byte = 'a'
 	FunctionsDeleted byte = 'd'
 	FunctionRecords  byte = 'f'
+	LayerNumbers     byte = 'l'
 	FunctionMappings byte = 'm'
 	FunctionVersions byte = 'v'
+	LayerVersions    byte = 'w'
 )
 
 // Tags of push platforms' records, behind Platforms.

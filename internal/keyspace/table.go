@@ -178,8 +178,10 @@ const (
 	KindAlias
 	KindDeletedFunction
 	KindFunction
+	KindLayer
 	KindMapping
 	KindVersion
+	KindLayerVersion
 	KindStreamState
 	KindPlatformApplication
 	KindPlatformEndpoint
@@ -279,8 +281,10 @@ var Table = [...]Kind{
 	KindAlias:           {"alias of a function", ModuleFunctions, append(function(FunctionAliases), zeroed(PartName), text("alias")), versioned},
 	KindDeletedFunction: {"highest version of a deleted function", ModuleFunctions, append(function(FunctionsDeleted), text(PartName)), versioned},
 	KindFunction:        {"function", ModuleFunctions, append(function(FunctionRecords), text(PartName)), versioned},
+	KindLayer:           {"highest version of a layer", ModuleFunctions, append(function(LayerNumbers), text(PartName)), versioned},
 	KindMapping:         {"event-source mapping", ModuleFunctions, append(function(FunctionMappings), text(PartName)), versioned},
 	KindVersion:         {"version of a function", ModuleFunctions, append(function(FunctionVersions), zeroed(PartName), number("version")), versioned},
+	KindLayerVersion:    {"version of a layer", ModuleFunctions, append(function(LayerVersions), zeroed(PartName), number("version")), versioned},
 
 	KindStreamState: {"shard, or another stream of the journal", ModuleJournal, sharded(tag(StreamState)), "28 bytes: sequence, epoch, time, latest incarnation"},
 
@@ -299,7 +303,7 @@ var Table = [...]Kind{
 	KindTransfer:       {"mark of a message that was taken in", ModuleTransfer, sharded(tag(Transfers), id(PartSourceShard, 2), number(PartSource), number(PartSourceSequence)), "lane at the source, 8 bytes"},
 	KindSigningKey:     {"key that envelopes are signed with; in shard 0", ModuleSigning, sharded(tag(SigningKeys), id(PartSigningKey, 16)), "version, number; private key in PKCS #1, certificate in DER"},
 
-	KindCode: {"piece of a function's zip", ModuleFunctions, key(tag(CodeSpace), id(PartShard, 2), number(PartUpload), id("piece", 4)), "64 KiB at most"},
+	KindCode: {"piece of a function's or a layer's zip", ModuleFunctions, key(tag(CodeSpace), id(PartShard, 2), number(PartUpload), id("piece", 4)), "64 KiB at most"},
 
 	KindLogBucket:     {"an hour of a log group", ModuleLogs, log(LogBuckets, number(PartGroup), number("hour")), "bytes, events: 16 bytes"},
 	KindLogTotals:     {"totals of a log group", ModuleLogs, log(LogTotals, number(PartGroup)), "retention, next expiry, bytes, events: 32 bytes"},

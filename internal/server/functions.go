@@ -94,7 +94,7 @@ func newProcesses(deps Deps, s *state, sockets *network.Network) (*process.Runne
 		return nil, err
 	}
 	processes, err := process.New(process.Options{
-		Directory: dir, Code: s.engine.FunctionCode, Logger: deps.Log, Network: sockets, Endpoint: s.url, Hide: hidden(data),
+		Directory: dir, Code: s.engine.FunctionCode, Layer: s.engine.LayerContent, Logger: deps.Log, Network: sockets, Endpoint: s.url, Hide: hidden(data),
 		LimitProcessors: deps.Config.LambdaCPULimit, Plain: deps.Config.FunctionIsolation == config.IsolationNone,
 		Storage: deps.Config.FunctionStorage, Answers: deps.Limits.functions, Roles: s.sessions, Variables: s.sessions.Variables, Libraries: deps.Config.FunctionLibraries,
 	})

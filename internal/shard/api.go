@@ -41,6 +41,8 @@ type (
 	FunctionInfo = functions.FunctionInfo
 	// FunctionLimits is that of functions.
 	FunctionLimits = functions.FunctionLimits
+	// LayerListed is that of functions.
+	LayerListed = functions.LayerListed
 	// QueuedEvent is that of functions.
 	QueuedEvent = functions.QueuedEvent
 	// PushTarget is that of platforms.

@@ -11,7 +11,7 @@ import (
 
 var _ authorize.Resources = (*Engine)(nil)
 
-// PolicyOf is the policy of a queue, a topic, or a function, version or alias; nil if it has
+// PolicyOf is the policy of a queue, a topic, a function, version or alias, or a version of a layer; nil if it has
 // none, or does not exist.
 func (e *Engine) PolicyOf(ctx context.Context, a arn.ARN) *policy.Policy {
 	switch a.Service {
@@ -20,6 +20,9 @@ func (e *Engine) PolicyOf(ctx context.Context, a arn.ARN) *policy.Policy {
 	case "sns":
 		return e.TopicPolicy(ctx, a)
 	case "lambda":
+		if _, _, ok := a.SplitLayer(); ok {
+			return e.CompiledLayerPolicy(ctx, a)
+		}
 		return e.CompiledFunctionPolicy(ctx, a)
 	default:
 		return nil

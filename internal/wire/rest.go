@@ -42,7 +42,7 @@ func (x *exchange) detectREST(service string) bool {
 	x.call.Protocol = protocolREST
 	x.call.Extend = x.extend
 	for _, s := range x.handler.rest {
-		if op, places, ok := s.routes.Find(x.r.Method, x.r.URL.EscapedPath()); ok {
+		if op, places, ok := s.routes.Find(x.r.Method, x.r.URL.EscapedPath(), x.r.URL.RawQuery); ok {
 			x.setService(s)
 			x.setOperation(op.Name)
 			x.places = places

@@ -125,7 +125,7 @@ func (r *Recorder) identify(req *http.Request, form url.Values) (*Model, Item) {
 		prefix, isJSON, item.Action, item.Protocol = target, true, name, CBOR
 	}
 	item.Protocol = cmp.Or(sdkOf(req), item.Protocol)
-	rest, _, isREST := r.routes.Find(req.Method, req.URL.EscapedPath())
+	rest, _, isREST := r.routes.Find(req.Method, req.URL.EscapedPath(), req.URL.RawQuery)
 	if isREST {
 		item.Action, item.Protocol = rest.Action, cmp.Or(sdkOf(req), JSON)
 	}

@@ -44,6 +44,7 @@ type event struct {
 	Env     bool   `json:"env"`     // answer with the environment
 	Read    bool   `json:"read"`    // answer with /tmp/kept
 	Fetch   string `json:"fetch"`   // answer with what a URL answers
+	Run     string `json:"run"`     // answer with what a command of the shell prints
 
 	Call  *call    `json:"call"`  // answer with what the services answer the function
 	Probe []string `json:"probe"` // answer with what comes of trying these URLs
@@ -179,6 +180,9 @@ func answer(ctx context.Context, in json.RawMessage, e event) (any, error) {
 		return e.Call.make(ctx)
 	case len(e.Probe) > 0:
 		return probe(e.Probe), nil
+	case e.Run != "":
+		out, _ := exec.CommandContext(ctx, "/bin/sh", "-c", e.Run).CombinedOutput()
+		return string(out), nil
 	case e.Load != "":
 		return load(e.Load, e.Size)
 	case e.Size > 0:

@@ -23,7 +23,8 @@ type configuring struct {
 	Logging                             *LoggingConfig
 	Architectures                       []string
 
-	missing error // why this machine cannot run Runtime; see lookUp
+	layers  *[]function.Layer // see useLayers
+	missing error             // why this machine cannot run Runtime; see lookUp
 }
 
 // The bounds of a function. Timeouts are in seconds, memory in MB.
@@ -81,7 +82,7 @@ func (s *configuring) check(c *request.Constraints) {
 
 // apply changes a configuration. It fails with InvalidParameter.
 func (s *Service) apply(config *function.Config, set *configuring) error {
-	if config.Package == packageImage && (api.Deref(set.Runtime) != "" || api.Deref(set.Handler) != "") {
+	if config.Package == packageImage && (api.Deref(set.Runtime) != "" || api.Deref(set.Handler) != "" || set.layers != nil && len(*set.layers) > 0) {
 		return request.Invalid("Please don't provide handler or runtime or layer when the package type is Image.")
 	}
 	if config.Package == packageZip && config.Handler != "" { // an update: nothing runs without a handler
@@ -114,6 +115,7 @@ func (s *Service) apply(config *function.Config, set *configuring) error {
 	change(&config.Description, set.Description)
 	change(&config.TimeoutS, set.Timeout)
 	change(&config.MemoryMB, set.MemorySize)
+	change(&config.Layers, set.layers)
 	if set.Tracing != nil {
 		change(&config.Tracing, set.Tracing.Mode)
 	}

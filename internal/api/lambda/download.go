@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/shard"
 )
@@ -19,7 +20,12 @@ const linkLife = 10 * time.Minute
 
 // location is a download link for the code of a version. It requires no credentials.
 func (s *Service) location(call *api.Call, info *shard.FunctionInfo) (string, error) {
-	token, err := s.Links.Token(info.ARN, info.Code.Upload, call.Time.Add(linkLife))
+	return s.link(call, info.ARN, info.Code.Upload)
+}
+
+// link is a download link for an upload of a function, or of a version of a layer.
+func (s *Service) link(call *api.Call, of arn.ARN, upload uint64) (string, error) {
+	token, err := s.Links.Token(of, upload, call.Time.Add(linkLife))
 	return call.Host + DownloadPath + "?token=" + url.QueryEscape(token), err
 }
 
@@ -29,6 +35,9 @@ func (s *Service) Download(ctx context.Context, token string, now time.Time) ([]
 	fn, upload, ok := s.Links.Read(token, now)
 	if !ok {
 		return nil, fault.New(fault.AccessDenied, "The link is not valid, or not any more.")
+	}
+	if _, _, layer := fn.SplitLayer(); layer {
+		return s.engine.LayerUpload(ctx, fn)
 	}
 	return s.engine.FunctionUpload(ctx, fn, upload)
 }

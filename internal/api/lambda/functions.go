@@ -39,6 +39,7 @@ func (s *Service) createFunction(ctx context.Context, call *api.Call, in *Create
 		Storage: in.EphemeralStorage, SnapStart: in.SnapStart, Logging: in.LoggingConfig, Architectures: in.Architectures,
 	}
 	settings.check(&c)
+	request.CheckLayers(&c, in.Layers)
 	c.Pattern("kMSKeyArn", in.KMSKeyArn, resourcePattern)
 	c.Enum("packageType", in.PackageType, packageImage, packageZip)
 	c.Length("codeSigningConfigArn", in.CodeSigningConfigArn, 0, 200)
@@ -51,7 +52,7 @@ func (s *Service) createFunction(ctx context.Context, call *api.Call, in *Create
 		return nil, err
 	}
 	if err := unbuilt(unbuiltMembers{
-		"KMSKeyArn": api.Deref(in.KMSKeyArn) != "" && s.Environments == nil, "Layers": len(in.Layers) > 0, "FileSystemConfigs": len(in.FileSystemConfigs) > 0,
+		"KMSKeyArn": api.Deref(in.KMSKeyArn) != "" && s.Environments == nil, "FileSystemConfigs": len(in.FileSystemConfigs) > 0,
 		"VpcConfig": in.VpcConfig.set(), "ImageConfig": in.ImageConfig.set(), "CapacityProviderConfig": in.CapacityProviderConfig != nil,
 		"DurableConfig": in.DurableConfig != nil, "TenancyConfig": in.TenancyConfig != nil, "PublishTo": in.PublishTo != nil,
 	}); err != nil {
@@ -61,6 +62,11 @@ func (s *Service) createFunction(ctx context.Context, call *api.Call, in *Create
 		return nil, fault.New(fault.CodeSigningNotFound, "The code signing configuration cannot be found. Check that the provided configuration "+
 			"is not deleted: "+*in.CodeSigningConfigArn)
 	}
+	release, err := s.useLayers(ctx, call, in.Layers, &settings)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
 	config := defaults(fn, in.PackageType)
 	if err := request.CheckTags(in.Tags); err != nil {
 		return nil, err
@@ -191,7 +197,8 @@ func (c *codeSource) read(kind string) (function.Code, error) {
 	case len(c.zip) > maxZip:
 		return function.Code{}, fault.Newf(fault.RequestTooLarge, "Zipped size must be smaller than %d bytes", maxZip)
 	}
-	switch err := bundle.Check(c.zip); {
+	unzipped, err := bundle.Check(c.zip)
+	switch {
 	case errors.Is(err, bundle.ErrTooLarge):
 		return function.Code{}, request.Invalid("Unzipped size must be smaller than %d bytes", bundle.MaxUnzipped)
 	case errors.Is(err, bundle.ErrEmpty):
@@ -199,7 +206,7 @@ func (c *codeSource) read(kind string) (function.Code, error) {
 	case err != nil:
 		return function.Code{}, request.Invalid("Could not unzip uploaded file. Please check your file, then try to upload again.")
 	}
-	return function.Code{SHA256: sha256.Sum256(c.zip), Size: int64(len(c.zip))}, nil
+	return function.Code{SHA256: sha256.Sum256(c.zip), Size: int64(len(c.zip)), Unzipped: unzipped}, nil
 }
 
 // maxURL bounds the URL of a remote function, in bytes.
@@ -278,6 +285,7 @@ func (s *Service) updateFunctionConfiguration(ctx context.Context, call *api.Cal
 		Storage: in.EphemeralStorage, SnapStart: in.SnapStart, Logging: in.LoggingConfig,
 	}
 	settings.check(&c)
+	request.CheckLayers(&c, in.Layers)
 	c.Pattern("kMSKeyArn", in.KMSKeyArn, resourcePattern)
 	if err := c.Err(); err != nil {
 		return nil, err
@@ -287,17 +295,26 @@ func (s *Service) updateFunctionConfiguration(ctx context.Context, call *api.Cal
 		return nil, err
 	}
 	if err := unbuilt(unbuiltMembers{
-		"KMSKeyArn": api.Deref(in.KMSKeyArn) != "" && s.Environments == nil, "Layers": len(in.Layers) > 0, "FileSystemConfigs": len(in.FileSystemConfigs) > 0,
+		"KMSKeyArn": api.Deref(in.KMSKeyArn) != "" && s.Environments == nil, "FileSystemConfigs": len(in.FileSystemConfigs) > 0,
 		"VpcConfig": in.VpcConfig.set(), "ImageConfig": in.ImageConfig.set(), "CapacityProviderConfig": in.CapacityProviderConfig != nil,
 		"DurableConfig": in.DurableConfig != nil,
 	}); err != nil {
 		return nil, err
 	}
+	release, err := s.useLayers(ctx, call, in.Layers, &settings)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
 	if err := s.lookUp(ctx, &settings); err != nil {
 		return nil, err
 	}
+	unzipped, err := s.unzipped(ctx, fn, in.Layers)
+	if err != nil {
+		return nil, err
+	}
 	info, err := s.update(ctx, call, function.Update{
-		ARN: fn, RevisionID: api.Deref(in.RevisionId), Revision: s.NewRevision(), ReadyRevision: s.NewRevision(),
+		ARN: fn, RevisionID: api.Deref(in.RevisionId), Revision: s.NewRevision(), ReadyRevision: s.NewRevision(), Unzipped: unzipped,
 	}, &settings, in.KMSKeyArn)
 	if err != nil {
 		return nil, err
@@ -440,6 +457,9 @@ func (s *Service) runnable(call *api.Call, info *shard.FunctionInfo, qualifier s
 	}
 	if config.Logging.ApplicationLevel != "" {
 		out.LoggingConfig.ApplicationLogLevel, out.LoggingConfig.SystemLogLevel = &config.Logging.ApplicationLevel, &config.Logging.SystemLevel
+	}
+	for _, l := range config.Layers {
+		out.Layers = append(out.Layers, Layer{Arn: l.ARN.String(), CodeSize: int(l.Size)})
 	}
 	out.KMSKeyArn = config.KMSKey
 	if config.Environment != nil {

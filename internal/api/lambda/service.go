@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/api/lambda/layers"
 	"godwit.dev/godwit/internal/api/lambda/link"
 	"godwit.dev/godwit/internal/api/lambda/mappings"
 	"godwit.dev/godwit/internal/api/lambda/variables"
@@ -56,6 +57,8 @@ type Engine interface {
 	ReserveExecutions(ctx context.Context, fn arn.ARN, executions *int) error
 	FunctionUsage(account, region string) function.Usage
 
+	layers.Engine
+	LayerUpload(ctx context.Context, version arn.ARN) ([]byte, error)
 	mappings.Engine
 	// TagMapping sets and removes tags of an event-source mapping.
 	TagMapping(ctx context.Context, a arn.ARN, set map[string]string, remove []string) error
@@ -105,6 +108,7 @@ type Objects interface {
 type Service struct {
 	Options
 	engine Engine
+	layers layers.Service
 	// granting is held for reading from the making of a grant for a function's variables until
 	// the function needs it, and for writing while the grants that none needs are ended.
 	granting sync.RWMutex
@@ -113,7 +117,11 @@ type Service struct {
 // New makes a Service.
 func New(o Options) *Service {
 	o.Principals = cmp.Or[api.Principals](o.Principals, api.Unbound{})
-	return &Service{Options: o, engine: o.Engine}
+	s := &Service{Options: o, engine: o.Engine}
+	s.layers = layers.Service{
+		Engine: o.Engine, NewRevision: o.NewRevision, Read: s.layerContent, Location: s.link, Runtimes: slices.Concat(runtimes, withdrawn), MaxBody: maxCodeBody,
+	}
+	return s
 }
 
 // maxCodeBody bounds a request with code, in bytes: the largest zip in base64, and the other
@@ -124,7 +132,7 @@ const maxCodeBody = 70167211
 // they require.
 func (s *Service) Operations() []api.Operation {
 	const functions, one = "/2015-03-31/functions", "/2015-03-31/functions/{FunctionName}"
-	return slices.Concat(mappings.New(s.engine).Operations(), s.eventInvokeOperations(), s.urlOperations(), []api.Operation{
+	return slices.Concat(mappings.New(s.engine).Operations(), s.layers.Operations(), s.eventInvokeOperations(), s.urlOperations(), []api.Operation{
 		api.Op("CreateFunction", s.createFunction).At("POST "+functions, 201).Limit(maxCodeBody),
 		api.Op("GetFunction", s.getFunction).At("GET "+one, 200),
 		api.Op("GetFunctionConfiguration", s.getFunctionConfiguration).At("GET "+one+"/configuration", 200),

@@ -123,6 +123,7 @@ type FunctionConfiguration struct {
 	SnapStart                  *SnapStartResponse
 	RuntimeVersionConfig       *RuntimeVersionConfig
 	LoggingConfig              *LoggingConfig
+	Layers                     []Layer
 
 	token string // that PublishVersion made it under
 }
@@ -134,6 +135,12 @@ func TokenOf(c *FunctionConfiguration) string { return c.token }
 func WithToken(c *FunctionConfiguration, token string) *FunctionConfiguration {
 	c.token = token
 	return c
+}
+
+// Layer is a version of a layer that a function has.
+type Layer struct {
+	Arn      string
+	CodeSize int
 }
 
 // RuntimeVersionConfig names the version of a runtime.

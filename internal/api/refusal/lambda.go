@@ -3,6 +3,7 @@ package refusal
 import (
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/function"
+	"godwit.dev/godwit/internal/function/layer"
 	"godwit.dev/godwit/internal/function/mapping"
 	"godwit.dev/godwit/internal/shard/functions"
 )
@@ -43,13 +44,24 @@ var lambda = sentences{
 	function.ErrURLOfNothing:        "Function does not exist",
 	function.ErrURLExists:           "Failed to create function url config for [functionArn = %s]. Error message:  FunctionUrlConfig exists for this Lambda function",
 	function.ErrURLAbsent:           "The resource you requested does not exist.",
+	function.ErrLayersTooLarge:      "Layers consume more than the available size of %d bytes",
+	function.ErrCodeAndLayers:       "Function code combined with layers exceeds the maximum allowed size of %d bytes. The actual size is %d bytes.",
 	function.ErrEventInvokeUnknown:  "The function doesn't exist.",
+
+	layer.ErrNotFound:          "The resource you requested does not exist.",
+	layer.ErrVersionUnknown:    "Layer version %s does not exist.",
+	layer.ErrNoPolicy:          "No policy is associated with the given resource.",
+	layer.ErrStatementExists:   "The statement id (%s) provided already exists. Please provide a new statement id, or remove the existing statement.",
+	layer.ErrStatementNotFound: "Statement %s is not found in resource policy.",
+	layer.ErrPolicyTooLong:     "The final policy size (%d) is bigger than the limit (%d).",
+	layer.ErrPolicyOutdated:    "The Revision Id provided does not match the latest Revision Id. Call the GetLayerPolicy API to retrieve the latest Revision Id",
 
 	functions.ErrCodeStorage:    "Code storage limit exceeded.",
 	functions.ErrReserved:       "Specified ReservedConcurrentExecutions for function decreases account's UnreservedConcurrentExecution below its minimum value of [%d].",
 	functions.ErrPrincipal:      "The provided principal was invalid. Please check the principal and try again.",
 	functions.ErrNotPermitted:   "%s is not authorized to perform: %s on resource: %s because no resource-based policy allows the %s action",
 	functions.ErrFIFOQueue:      "The queue is a FIFO queue.",
+	functions.ErrLayerNotFound:  "Layer version %s does not exist.",
 	functions.ErrNoCode:         "The function's code is not there any more.",
 	functions.ErrMappedFunction: "Function does not exist",
 	functions.ErrMappedQueue: "Error occurred while ReceiveMessage. SQS Error Code: AWS.SimpleQueueService.NonExistentQueue. " +

@@ -35,19 +35,19 @@ func Path(f *zip.File) string { return strings.TrimSuffix(strings.TrimPrefix(f.N
 // Check refuses a zip that cannot be unpacked safely into a directory: a damaged one, one
 // whose unpacked size is too large, whatever its headers say, or one with a name or link that
 // leads out of the directory. Links must be relative and lead inside, and no entry may be
-// below a link. Errors: those above.
-func Check(archive []byte) error {
+// below a link. unzipped is the size of its files, in bytes. Errors: those above.
+func Check(archive []byte) (unzipped int64, err error) {
 	if len(archive) == 0 {
-		return ErrEmpty
+		return 0, ErrEmpty
 	}
 	r, err := zip.NewReader(bytes.NewReader(archive), int64(len(archive)))
 	if err != nil || len(r.File) > maxEntries {
-		return ErrUnreadable
+		return 0, ErrUnreadable
 	}
 	declared := uint64(0)
 	for _, f := range r.File { // most zip bombs declare their sizes
 		if declared += f.UncompressedSize64; f.UncompressedSize64 > MaxUnzipped || declared > MaxUnzipped {
-			return ErrTooLarge
+			return 0, ErrTooLarge
 		}
 	}
 	kinds := make(map[string]kind, len(r.File))
@@ -58,19 +58,19 @@ func Check(archive []byte) error {
 		}
 		name := Path(f)
 		if !local(name) {
-			return ErrEscapes
+			return 0, ErrEscapes
 		}
 		k, err := check(f, name, &left)
 		if err != nil {
-			return err
+			return 0, err
 		}
 		if before, ok := kinds[name]; ok && before != k {
-			return ErrUnreadable
+			return 0, ErrUnreadable
 		}
 		kinds[name] = k
 	}
 	if len(kinds) == 0 {
-		return ErrEmpty
+		return 0, ErrEmpty
 	}
 	above := make(map[string]struct{})
 	for name := range kinds {
@@ -79,17 +79,17 @@ func Check(archive []byte) error {
 				break
 			}
 			if above[parent] = struct{}{}; len(above) > maxEntries {
-				return ErrUnreadable
+				return 0, ErrUnreadable
 			}
 			switch k, ok := kinds[parent]; {
 			case ok && k == link:
-				return ErrEscapes
+				return 0, ErrEscapes
 			case ok && k == file:
-				return ErrUnreadable
+				return 0, ErrUnreadable
 			}
 		}
 	}
-	return nil
+	return MaxUnzipped - left, nil
 }
 
 type kind uint8

@@ -86,7 +86,7 @@ func TestCheck(t *testing.T) {
 		{"a bomb", bomb(t, bundle.MaxUnzipped+1, bundle.MaxUnzipped+1), bundle.ErrTooLarge},
 		{"a bomb that lies", bomb(t, bundle.MaxUnzipped+1, 10), bundle.ErrUnreadable},
 	} {
-		if err := bundle.Check(tc.zip); !errors.Is(err, tc.want) || (tc.want == nil) != (err == nil) {
+		if _, err := bundle.Check(tc.zip); !errors.Is(err, tc.want) || (tc.want == nil) != (err == nil) {
 			t.Errorf("%s: %v, want %v", tc.name, err, tc.want)
 		}
 	}
@@ -140,7 +140,7 @@ func FuzzCheck(f *testing.F) {
 	f.Add(pack(f, entry{"a", "..", symlink}, entry{name: "a/b"}))
 	f.Add([]byte("PK"))
 	f.Fuzz(func(t *testing.T, archive []byte) {
-		if bundle.Check(archive) != nil {
+		if _, err := bundle.Check(archive); err != nil {
 			return
 		}
 		r, err := zip.NewReader(bytes.NewReader(archive), int64(len(archive)))

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"container/list"
 	"context"
+	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -22,20 +23,22 @@ import (
 // keptCode bounds the unused directories of code that are kept.
 const keptCode = 64
 
-// codeCache caches unpacked code, in directories named by the hash of the zip.
+// codeCache caches unpacked code and layers, in directories named by the hashes of the zips.
 type codeCache struct {
 	dir  string
 	read func(ctx context.Context, t function.Target) ([]byte, error)
+	// readLayer reads the zip of a layer.
+	readLayer func(ctx context.Context, l function.Layer) ([]byte, error)
 
 	mu     sync.Mutex
-	byHash map[string]*code
+	byName map[string]*code
 	unused list.List // of *code, longest unused first
 }
 
 // code is a directory of unpacked code.
 type code struct {
 	cache   *codeCache
-	hash    string
+	name    string
 	dir     string
 	users   int           // guarded by the cache
 	element *list.Element // in unused
@@ -43,18 +46,54 @@ type code struct {
 	err     error // of the unpacking
 }
 
-func newCodeCache(dir string, read func(context.Context, function.Target) ([]byte, error)) *codeCache {
-	return &codeCache{dir: dir, read: read, byHash: map[string]*code{}}
+func newCodeCache(dir string, o *Options) *codeCache {
+	return &codeCache{dir: dir, read: o.Code, readLayer: o.Layer, byName: map[string]*code{}}
 }
 
 // acquire unpacks a function's code, if necessary. The caller must call release.
 func (c *codeCache) acquire(ctx context.Context, t *function.Target) (*code, error) {
-	hash := hex.EncodeToString(t.Code.SHA256[:])
+	return c.directory(ctx, hex.EncodeToString(t.Code.SHA256[:]), func(dir string) error {
+		text, err := c.read(ctx, *t)
+		if err != nil {
+			return err
+		}
+		_, err = unpack(ctx, text, dir, bundle.MaxUnzipped, false)
+		return err
+	})
+}
+
+// acquireLayers unpacks the layers of a function, if necessary, into one directory: a file of a later layer
+// takes the place of an earlier one's. The caller must call release, unless there are none: then it gets nil.
+func (c *codeCache) acquireLayers(ctx context.Context, layers []function.Layer) (*code, error) {
+	if len(layers) == 0 {
+		return nil, nil
+	}
+	all := sha256.New()
+	for _, l := range layers {
+		all.Write(l.SHA256)
+	}
+	return c.directory(ctx, "layers-"+hex.EncodeToString(all.Sum(nil)), func(dir string) error {
+		left := int64(bundle.MaxUnzipped)
+		for i, l := range layers {
+			text, err := c.readLayer(ctx, l)
+			if err != nil {
+				return err
+			}
+			if left, err = unpack(ctx, text, dir, left, i > 0); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// directory is the one with a name, which fill fills if it is new.
+func (c *codeCache) directory(ctx context.Context, name string, fill func(dir string) error) (*code, error) {
 	c.mu.Lock()
-	k := c.byHash[hash]
+	k := c.byName[name]
 	if k == nil {
-		k = &code{cache: c, hash: hash, dir: filepath.Join(c.dir, hash)}
-		c.byHash[hash] = k
+		k = &code{cache: c, name: name, dir: filepath.Join(c.dir, name)}
+		c.byName[name] = k
 	}
 	k.users++
 	if k.element != nil {
@@ -62,7 +101,7 @@ func (c *codeCache) acquire(ctx context.Context, t *function.Target) (*code, err
 		k.element = nil
 	}
 	c.mu.Unlock()
-	k.once.Do(func() { k.err = c.fill(ctx, t, k.dir) })
+	k.once.Do(func() { k.err = c.fill(k.dir, fill) })
 	if k.err != nil {
 		err := k.err
 		k.release()
@@ -81,31 +120,27 @@ func (k *code) release() {
 		return
 	}
 	if k.err != nil {
-		delete(c.byHash, k.hash) // the next acquire retries
+		delete(c.byName, k.name) // the next acquire retries
 		return
 	}
 	k.element = c.unused.PushBack(k)
 	for c.unused.Len() > keptCode {
 		oldest := c.unused.Remove(c.unused.Front()).(*code)
-		delete(c.byHash, oldest.hash)
+		delete(c.byName, oldest.name)
 		// Under the lock: another acquire must find it complete or not at all.
 		_ = os.RemoveAll(oldest.dir)
 	}
 }
 
-// fill unpacks into a directory that becomes visible only when complete.
-func (c *codeCache) fill(ctx context.Context, t *function.Target, dir string) error {
-	text, err := c.read(ctx, *t)
-	if err != nil {
-		return err
-	}
+// fill fills a directory that becomes visible only when complete.
+func (c *codeCache) fill(dir string, fill func(dir string) error) error {
 	part, err := os.MkdirTemp(c.dir, "part-")
 	if err != nil {
 		return fmt.Errorf("unpacking code: %w", err)
 	}
 	err = os.Chmod(part, 0o755)
 	if err == nil {
-		err = unpack(ctx, text, part)
+		err = fill(part)
 	}
 	if err == nil {
 		err = os.Rename(part, dir)
@@ -116,29 +151,58 @@ func (c *codeCache) fill(ctx context.Context, t *function.Target, dir string) er
 	return err
 }
 
-// unpack writes the files of a zip below dir, and never outside.
-func unpack(ctx context.Context, text []byte, dir string) error {
+// unpack writes the files of a zip below dir, and never outside: at most left bytes of them. It returns how
+// many are left then. over says that there may be files of other zips, whose place those of this one take.
+func unpack(ctx context.Context, text []byte, dir string, left int64, over bool) (int64, error) {
 	archive, err := zip.NewReader(bytes.NewReader(text), int64(len(text)))
 	if err != nil {
-		return ErrZip
+		return left, ErrZip
 	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return fmt.Errorf("unpacking code: %w", err)
+		return left, fmt.Errorf("unpacking code: %w", err)
 	}
 	defer func() { _ = root.Close() }()
-	left := int64(bundle.MaxUnzipped)
 	for _, f := range archive.File {
+		if over {
+			if err := makeRoom(root, f); err != nil {
+				return left, err
+			}
+		}
 		n, err := unpackFile(ctx, root, f, left)
 		if ctx.Err() != nil {
-			return ctx.Err()
+			return left, ctx.Err()
 		}
 		if err != nil {
-			return err
+			return left, err
 		}
 		left -= n
 	}
-	return nil
+	return left, nil
+}
+
+// makeRoom removes what an entry takes the place of. A link of an earlier zip is no directory: nothing is
+// ever written through one, so that each link leads where it was checked to lead.
+func makeRoom(root *os.Root, f *zip.File) error {
+	name := bundle.Path(f)
+	if name == "" || !filepath.IsLocal(name) {
+		return nil
+	}
+	for i := range len(name) {
+		if name[i] != '/' {
+			continue
+		}
+		if info, err := root.Lstat(name[:i]); err == nil && !info.IsDir() {
+			if err := root.Remove(name[:i]); err != nil {
+				return explainDisk(err)
+			}
+		}
+	}
+	info, err := root.Lstat(name)
+	if err != nil || info.IsDir() && f.Mode().IsDir() {
+		return nil //nolint:nilerr // there is nothing, or the write says what is wrong
+	}
+	return explainDisk(root.RemoveAll(name))
 }
 
 // unpackFile writes one file and returns its size. A fault of the zip is the function's; an

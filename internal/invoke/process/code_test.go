@@ -14,6 +14,7 @@ import (
 
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/function"
+	"godwit.dev/godwit/internal/function/bundle"
 )
 
 // file is an entry of a zip.
@@ -47,10 +48,10 @@ func pack(t testing.TB, files ...file) []byte {
 
 func TestUnpack(t *testing.T) {
 	dir := t.TempDir()
-	err := unpack(t.Context(), pack(
+	_, err := unpack(t.Context(), pack(
 		t, file{name: "bootstrap", text: "b"}, file{name: "lib/a", text: "a", mode: 0o600}, file{name: "./lib/x", text: "x", mode: 0o700},
 		file{name: "deep/er/"}, file{name: "link", text: "lib/a", mode: fs.ModeSymlink | 0o777}, file{name: "setuid", text: "s", mode: fs.ModeSetuid | 0o755},
-	), dir)
+	), dir, bundle.MaxUnzipped, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,14 +79,14 @@ func TestUnpackStaysInside(t *testing.T) {
 		if err := os.Mkdir(dir, 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := unpack(t.Context(), pack(t, files...), dir); fault.KindOf(err) != fault.InvalidZipFile {
+		if _, err := unpack(t.Context(), pack(t, files...), dir, bundle.MaxUnzipped, false); fault.KindOf(err) != fault.InvalidZipFile {
 			t.Errorf("%s: %v", name, err)
 		}
 		if left, _ := os.ReadDir(outer); len(left) != 1 {
 			t.Errorf("%s: something is outside", name)
 		}
 	}
-	if err := unpack(t.Context(), []byte("no zip"), t.TempDir()); fault.KindOf(err) != fault.InvalidZipFile {
+	if _, err := unpack(t.Context(), []byte("no zip"), t.TempDir(), bundle.MaxUnzipped, false); fault.KindOf(err) != fault.InvalidZipFile {
 		t.Errorf("no zip: %v", err)
 	}
 }
@@ -94,10 +95,10 @@ func TestCodeCache(t *testing.T) {
 	dir := t.TempDir()
 	reads := 0
 	var broken error
-	c := newCodeCache(dir, func(context.Context, function.Target) ([]byte, error) {
+	c := newCodeCache(dir, &Options{Code: func(context.Context, function.Target) ([]byte, error) {
 		reads++
 		return pack(t, file{name: "bootstrap", text: "x"}), broken
-	})
+	}})
 	get := func(i int) *code {
 		t.Helper()
 		k, err := c.acquire(t.Context(), &function.Target{Code: function.Code{SHA256: sha256.Sum256(fmt.Append(nil, i))}})
@@ -145,10 +146,10 @@ func TestCodeCache(t *testing.T) {
 func TestUnpackingEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	c := newCodeCache(t.TempDir(), func(context.Context, function.Target) ([]byte, error) {
+	c := newCodeCache(t.TempDir(), &Options{Code: func(context.Context, function.Target) ([]byte, error) {
 		cancel()
 		return pack(t, file{name: "bootstrap", text: "x"}), nil
-	})
+	}})
 	if _, err := c.acquire(ctx, &function.Target{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}

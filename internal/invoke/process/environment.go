@@ -36,6 +36,7 @@ type environment struct {
 	target   *function.Target
 	language language
 	code     *code
+	layers   *code // nil: it has none
 	out      invoke.Output
 	dir      string
 	user     int          // 0: the server's
@@ -129,7 +130,7 @@ func (e *environment) start(d time.Duration) (*invoke.Failure, error) {
 	e.slow = false
 	began := clock.System.Now()
 	if e.language.interpreter == "" {
-		if _, err := os.Stat(filepath.Join(e.code.dir, bootstrapName)); err != nil {
+		if _, found := e.bootstrap("", ""); !found {
 			return &invoke.Failure{
 				Type: invoke.TypeInvalidEntrypoint, Status: invoke.StatusError,
 				Message: "Couldn't find valid bootstrap(s): [/var/task/bootstrap /opt/bootstrap]",
@@ -300,15 +301,18 @@ func listenApart() (net.Listener, error) {
 // spec describes the sandbox.
 func (e *environment) spec(api string, groups group, own map[string]string) sandbox.Spec {
 	s := sandbox.Spec{Groups: groups.dirs, MemoryLimited: groups.memory, User: e.user, Isolate: !e.runner.Plain}
-	task, lib := e.code.dir, filepath.Join(e.runner.Directory, "runtime")
+	task, lib, opt := e.code.dir, filepath.Join(e.runner.Directory, "runtime"), e.layersDir()
 	if s.Isolate {
 		s.Root, s.Hide, s.Tmp = e.root(), e.runner.Hide, e.memory
 		s.Binds = []sandbox.Bind{
 			{Source: task, Target: "/var/task"},
 			{Source: lib, Target: "/var/runtime"},
 		}
+		if opt != "" {
+			s.Binds = append(s.Binds, sandbox.Bind{Source: opt, Target: layersTarget})
+		}
 		for _, path := range e.language.needs {
-			if !sandbox.Visible(path) && !slices.ContainsFunc(s.Binds, func(b sandbox.Bind) bool { return within(path, b.Source) }) {
+			if (!sandbox.Visible(path) || opt != "" && within(path, layersTarget)) && !slices.ContainsFunc(s.Binds, func(b sandbox.Bind) bool { return within(path, b.Source) }) {
 				s.Binds = append(s.Binds, sandbox.Bind{Source: path, Target: path})
 			}
 		}
@@ -320,16 +324,20 @@ func (e *environment) spec(api string, groups group, own map[string]string) sand
 			s.Binds = append(s.Binds, sandbox.Bind{Source: filepath.Join(e.dir, "passwd"), Target: e.passwd})
 		}
 		task, lib = "/var/task", "/var/runtime"
+		if opt != "" {
+			opt = layersTarget
+		}
 	} else if e.user != 0 && !reachable(e.code.dir, lib, e.tmp(), e.language.interpreter) {
 		s.User = 0 // another user could not read its own code
 	}
 	s.Dir = task
-	s.Args = []string{filepath.Join(task, bootstrapName)}
+	program, _ := e.bootstrap(task, opt)
+	s.Args = []string{program}
 	if e.language.interpreter != "" {
 		s.Args = append([]string{e.language.interpreter}, e.language.flags...)
-		s.Args = wrapped(own[wrapperVariable], task, append(s.Args, filepath.Join(lib, e.language.script)))
+		s.Args = wrapped(own[wrapperVariable], task, opt, append(s.Args, filepath.Join(lib, e.language.script)))
 	}
-	s.Env = e.variables(api, task, lib, own)
+	s.Env = e.variables(api, places{task, lib, opt}, own)
 	if !s.Isolate {
 		s.Env = append(s.Env, "TMPDIR="+e.tmp())
 	}
@@ -525,6 +533,9 @@ func (e *environment) Close() {
 	}
 	if first {
 		e.code.release()
+		if e.layers != nil {
+			e.layers.release()
+		}
 	}
 	if e.memory != nil {
 		e.runner.storage.remove(e)

@@ -159,6 +159,7 @@ func (l *language) libraries(dir string) []sandbox.Bind {
 }
 
 func (l *language) python() bool { return l.script == "bootstrap.py" }
+func (l *language) node() bool   { return l.script == "bootstrap.mjs" }
 
 // variables are the additional environment variables of a language.
 func (l *language) variables(lib string) map[string]string {
@@ -177,13 +178,15 @@ if [ ! -x "$0" ]; then echo "$0: is not an executable"; exit 126; fi
 exec "$0" "$@"`
 
 // wrapped is a command that a wrapper is given to start; without a wrapper it is the command.
-// Where /var/task is not the function's code, task stands for it.
-func wrapped(wrapper, task string, command []string) []string {
+// Where /var/task is not the function's code, task stands for it, and opt for /opt, if there are layers.
+func wrapped(wrapper, task, opt string, command []string) []string {
 	if wrapper == "" {
 		return command
 	}
 	if rest, ok := strings.CutPrefix(wrapper, "/var/task/"); ok {
 		wrapper = filepath.Join(task, rest)
+	} else if rest, ok := strings.CutPrefix(wrapper, layersTarget+"/"); ok && opt != "" {
+		wrapper = filepath.Join(opt, rest)
 	}
 	return append([]string{"/bin/sh", "-c", wrapping, wrapper}, command...)
 }

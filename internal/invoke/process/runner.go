@@ -42,7 +42,9 @@ type Options struct {
 	// Directory is the runner's own; its content is deleted when the first function runs.
 	Directory string
 	// Code reads the zip of a function.
-	Code   func(ctx context.Context, t function.Target) ([]byte, error)
+	Code func(ctx context.Context, t function.Target) ([]byte, error)
+	// Layer reads the zip of a layer of a function.
+	Layer  func(ctx context.Context, l function.Layer) ([]byte, error)
 	Logger *slog.Logger
 	// Network is the network of isolated functions. Required.
 	Network *network.Network
@@ -101,7 +103,7 @@ func New(o Options) (*Runner, error) {
 	if o.Libraries, err = findLibraries(o.Libraries); err != nil {
 		return nil, err
 	}
-	r := &Runner{Options: o, code: newCodeCache(filepath.Join(dir, "code"), o.Code)}
+	r := &Runner{Options: o, code: newCodeCache(filepath.Join(dir, "code"), &o)}
 	r.prepare = sync.OnceValue(r.makeDirectories)
 	r.storage = newStorage(o.Storage, o.Logger)
 	r.users = changesUsers()
@@ -318,9 +320,14 @@ func (r *Runner) Open(ctx context.Context, t *function.Target, out invoke.Output
 	if err != nil {
 		return nil, err
 	}
+	layers, err := r.acquireLayers(ctx, t, &lang)
+	if err != nil {
+		code.release()
+		return nil, err
+	}
 	n := r.number.Add(1)
 	e := &environment{
-		runner: r, target: t, language: lang, code: code, out: out,
+		runner: r, target: t, language: lang, code: code, layers: layers, out: out,
 		dir: filepath.Join(r.Directory, "run", strconv.FormatUint(n, 10)), closing: make(chan struct{}),
 	}
 	if r.users {

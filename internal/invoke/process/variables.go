@@ -1,6 +1,7 @@
 package process
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"os"
@@ -40,11 +41,12 @@ const (
 
 // variables are the process's environment variables. The function's configuration overrides
 // ours where AWS allows it.
-func (e *environment) variables(api, task, lib string, configured map[string]string) []string {
-	t := e.target
+func (e *environment) variables(api string, at places, configured map[string]string) []string {
+	t, task, lib := e.target, at.task, at.lib
+	opt := cmp.Or(at.opt, layersTarget)
 	v := map[string]string{
-		"PATH":                     "/var/lang/bin:/usr/local/bin:/usr/bin/:/bin:/opt/bin",
-		"LD_LIBRARY_PATH":          "/var/lang/lib:/lib64:/usr/lib64:" + lib + ":" + lib + "/lib:" + task + ":" + task + "/lib:/opt/lib",
+		"PATH":                     "/var/lang/bin:/usr/local/bin:/usr/bin/:/bin:" + opt + "/bin",
+		"LD_LIBRARY_PATH":          "/var/lang/lib:/lib64:/usr/lib64:" + lib + ":" + lib + "/lib:" + task + ":" + task + "/lib:" + opt + "/lib",
 		"PWD":                      task,
 		"SHLVL":                    "0",
 		"LANG":                     "en_US.UTF-8",
@@ -55,6 +57,9 @@ func (e *environment) variables(api, task, lib string, configured map[string]str
 		maps.Copy(v, e.language.variables(lib))
 	} else {
 		v["GOMAXPROCS"] = strconv.Itoa(min(processors(t.MemoryMB), runtime.NumCPU()))
+	}
+	if e.language.node() && at.opt != "" {
+		v["NODE_PATH"] = nodePath(t.Runtime, at)
 	}
 	if !e.runner.Plain {
 		v["AWS_ENDPOINT_URL"] = e.runner.Network.Endpoint()
@@ -88,6 +93,9 @@ func (e *environment) variables(api, task, lib string, configured map[string]str
 	}
 	if e.language.managed {
 		own["AWS_EXECUTION_ENV"] = "AWS_Lambda_" + t.Runtime
+	}
+	if at.opt != "" {
+		own[layersVariable] = at.opt
 	}
 	maps.Copy(v, own)
 	list := make([]string, 0, len(v)+1)

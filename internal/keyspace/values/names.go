@@ -109,6 +109,8 @@ func nameIn(k *keyspace.Key) (a arn.ARN, ok bool) {
 		return arn.Topic(region, account, name).Subscription(id), true
 	case keyspace.KindFunction, keyspace.KindVersion, keyspace.KindAlias, keyspace.KindDeletedFunction:
 		return arn.Function(region, account, name), true
+	case keyspace.KindLayer, keyspace.KindLayerVersion:
+		return arn.Layer(region, account, name), true
 	case keyspace.KindPlatformApplication:
 		platform, name, _ := strings.Cut(name, "/")
 		return arn.PlatformApplication(region, account, platform, name), true

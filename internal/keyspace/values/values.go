@@ -10,6 +10,7 @@ import (
 	"godwit.dev/godwit/internal/cluster/record"
 	"godwit.dev/godwit/internal/deliver/envelope/signing"
 	"godwit.dev/godwit/internal/function"
+	"godwit.dev/godwit/internal/function/layer"
 	"godwit.dev/godwit/internal/function/mapping"
 	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/keyspace"
@@ -68,6 +69,8 @@ func check(k *keyspace.Key, key, value []byte) (err error) {
 		err = topic.CheckRecord(key, value)
 	case keyspace.KindFunction, keyspace.KindVersion, keyspace.KindAlias, keyspace.KindDeletedFunction:
 		err = function.CheckRecord(key, value)
+	case keyspace.KindLayer, keyspace.KindLayerVersion:
+		err = layer.CheckRecord(key, value)
 	case keyspace.KindMapping:
 		err = mapping.New(binary.BigEndian.Uint16(key)).Load(key, value)
 	case keyspace.KindStreamState:

@@ -7,13 +7,14 @@ import (
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/function"
+	"godwit.dev/godwit/internal/function/layer"
 	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/shard/kernel"
 	"godwit.dev/godwit/internal/store"
 )
 
-// A function's zip is stored in chunks, under a name that is unique to the upload within its
+// The zip of a function or a layer is stored in chunks, under a name that is unique to the upload within its
 // shard. The chunks are durable before the commit that makes a version of them. Chunks that a
 // crash or a refusal leaves without a version are removed at once, or when the shard is loaded.
 
@@ -92,7 +93,7 @@ func (e *Functions) code(ctx context.Context, sh *Shard, c function.Code) ([]byt
 	return zip, nil
 }
 
-// loadFunctions reads the catalog of functions, and removes code without a version.
+// loadFunctions reads the catalog of functions and layers, and removes code without a version.
 func (sh *Shard) loadFunctions() error {
 	for _, prefix := range function.Prefixes(sh.ID) {
 		if err := store.Each(sh.module.Store, keyspace.Prefix(prefix), sh.Functions.Load); err != nil {
@@ -102,7 +103,11 @@ func (sh *Shard) loadFunctions() error {
 	for _, f := range sh.Functions.Reserving() {
 		sh.module.reserve(f.ARN, *f.Reserved)
 	}
+	if err := store.Each(sh.module.Store, keyspace.Prefix(layer.Prefix(sh.ID)), sh.Layers.Load); err != nil {
+		return err
+	}
 	used := sh.Functions.Uploads()
+	sh.Layers.Uploads(func(upload uint64) { used[upload] = true })
 	span := keyspace.Prefix(codePrefix(sh.ID))
 	it, err := sh.module.Store.Iter(span.Lower, span.Upper)
 	if err != nil {

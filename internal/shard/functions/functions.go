@@ -14,6 +14,7 @@ import (
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/function"
+	"godwit.dev/godwit/internal/function/layer"
 	"godwit.dev/godwit/internal/function/mapping"
 	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/keyspace"
@@ -94,7 +95,7 @@ func (e *Functions) CreateFunction(ctx context.Context, cmd function.Create, zip
 	info, err := e.withCode(ctx, cmd.ARN, &cmd.Code, zip, check, func(sh *Shard) (FunctionInfo, error) {
 		cmd.Incarnation, cmd.ReadyAt = sh.NextIncarnation(), sh.readyAt()
 		var err error
-		if cmd.Last, err = sh.lastVersion(cmd.ARN); err != nil {
+		if cmd.Last, err = sh.lastNumber(sh.Functions.DeletedKey(cmd.ARN), function.DecodeDeleted); err != nil {
 			return FunctionInfo{}, err
 		}
 		f, v, err := sh.Functions.Create(clock.Time(sh.Now()), cmd, &sh.Batch)
@@ -108,44 +109,50 @@ func (e *Functions) CreateFunction(ctx context.Context, cmd function.Create, zip
 	return info, e.EmitCreation(cmd.ARN, err)
 }
 
-// lastVersion is the highest number of the versions of a deleted function.
-func (sh *Shard) lastVersion(fn arn.ARN) (uint64, error) {
-	sh.FlushAppended() // the deletion, if it was just now
-	record, ok, err := sh.module.Store.Get(nil, sh.Functions.DeletedKey(fn))
+// lastNumber is the highest number of the versions that a function or a layer ever had, by its record.
+func (sh *Shard) lastNumber(key []byte, decode func(record []byte) (uint64, error)) (uint64, error) {
+	sh.FlushAppended() // the change, if it was just now
+	record, ok, err := sh.module.Store.Get(nil, key)
 	if err != nil {
 		sh.module.Fatal(err)
 	}
 	if err != nil || !ok {
 		return 0, err
 	}
-	return function.DecodeDeleted(record)
+	return decode(record)
 }
 
-// ForgetVersions forgets which versions the deleted functions of an account in a region had, so that those
-// of the same names begin with 1 again.
+// ForgetVersions forgets which versions the deleted functions and layers of an account in a region had, so
+// that those of the same names begin with 1 again.
 func (e *Functions) ForgetVersions(ctx context.Context, account, region string) error {
 	for _, sh := range e.Shards {
-		span := keyspace.Prefix(function.DeletedPrefix(sh.ID, account, region))
-		sh.View(sh.FlushAppended)
-		found, err := false, ctx.Err()
-		if err != nil {
-			return err
-		}
-		err = store.Each(e.Store, span, func(_, _ []byte) error {
-			found = true
-			return store.ErrStop
-		})
-		if err == nil && found {
-			err = sh.RunDurable(func(*kernel.Tx) error {
-				sh.Batch.DeleteRange(span.Lower, span.Upper)
-				return nil
-			})
-		}
-		if err != nil {
-			return err
+		for _, prefix := range [...][]byte{function.DeletedPrefix(sh.ID, account, region), layer.NumberPrefix(sh.ID, account, region)} {
+			if err := e.forget(ctx, sh, keyspace.Prefix(prefix)); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
+}
+
+// forget removes the records of a span, if there are any.
+func (e *Functions) forget(ctx context.Context, sh *Shard, span keyspace.Span) error {
+	sh.View(sh.FlushAppended)
+	found, err := false, ctx.Err()
+	if err != nil {
+		return err
+	}
+	err = store.Each(e.Store, span, func(_, _ []byte) error {
+		found = true
+		return store.ErrStop
+	})
+	if err == nil && found {
+		err = sh.RunDurable(func(*kernel.Tx) error {
+			sh.Batch.DeleteRange(span.Lower, span.Upper)
+			return nil
+		})
+	}
+	return err
 }
 
 // UpdateFunctionCode replaces the code of a function's latest version. Errors:
@@ -239,10 +246,13 @@ func (sh *Shard) completeFunctions() {
 	sh.CatalogChanged(sh.Append(journal.Eager))
 }
 
-// FunctionUsage is the resource usage of the functions of an account in a region.
+// FunctionUsage is the resource usage of the functions and layers of an account in a region.
 func (e *Functions) FunctionUsage(account, region string) (u function.Usage) {
 	for _, sh := range e.Shards {
-		sh.View(func() { u.Add(sh.Functions.Usage(account, region)) })
+		sh.View(func() {
+			u.Add(sh.Functions.Usage(account, region))
+			u.CodeBytes += sh.Layers.CodeBytes(account, region)
+		})
 	}
 	return u
 }
@@ -508,6 +518,7 @@ type Functions struct {
 	deletionWatcher atomic.Pointer[func(fn arn.ARN, version string)]
 	reserved        sync.Map   // [account, region] → *atomic.Int64: reserved executions
 	quotas          sync.Mutex // held while a count with a quota may grow
+	layerUses       layerUses
 }
 
 // Shard is the module's part in a shard.
@@ -515,6 +526,7 @@ type Shard struct {
 	*backlog.Shard
 	module    *Functions
 	Functions *function.State
+	Layers    *layer.State
 	mappings  *mapping.State
 	// functionPolicies are the policies that were used, by function and qualifier.
 	functionPolicies map[arn.ARN]map[string]*policy.Policy
@@ -524,7 +536,8 @@ type Shard struct {
 func New(below *backlog.Backlogs, o Options) *Functions {
 	e := &Functions{Backlogs: below, options: o}
 	for id, sh := range below.Shards {
-		s := &Shard{Shard: sh, module: e, Functions: function.New(uint16(id)), mappings: mapping.New(uint16(id))}
+		s := &Shard{Shard: sh, module: e, Functions: function.New(uint16(id)), Layers: layer.New(uint16(id)), mappings: mapping.New(uint16(id))}
+		s.countLayers()
 		e.Shards[id] = s
 		sh.Add(lifecycle{sh: s})
 	}

@@ -11,6 +11,8 @@ var (
 	ErrFIFOQueue    = fault.NewRule(fault.InvalidParameter, "functions: events do not go to FIFO queues")
 	ErrNoCode       = fault.NewRule(fault.ResourceNotFound, "functions: the code has been deleted")
 
+	ErrLayerNotFound = fault.NewRule(fault.InvalidParameter, "functions: no such version of a layer") // its ARN
+
 	// Of mappings.
 	ErrMappedFunction   = fault.NewRule(fault.InvalidParameter, "functions: no such function to feed")
 	ErrMappedQueue      = fault.NewRule(fault.InvalidParameter, "functions: no such queue to feed from")

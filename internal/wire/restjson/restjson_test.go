@@ -97,6 +97,7 @@ func TestRoutes(t *testing.T) {
 	var r restjson.Routes[string]
 	for _, route := range [][3]string{
 		{"GET", "/v/things", "list"},
+		{"GET", "/v/things?find=Thing", "find"},
 		{"POST", "/v/things", "make"},
 		{"GET", "/v/things/{Name}", "get"},
 		{"GET", "/v/things/{Name}/parts/{Part}", "part"},
@@ -107,6 +108,10 @@ func TestRoutes(t *testing.T) {
 		method, path, want string
 		places             map[string]string
 	}{
+		{"GET", "/v/things?find=Thing&a=b", "find", map[string]string{}},
+		{"GET", "/v/things?find=Things", "list", map[string]string{}},
+		{"GET", "/v/things?find=%zz", "list", map[string]string{}},
+		{"POST", "/v/things?find=Thing", "make", map[string]string{}},
 		{"GET", "/v/things", "list", map[string]string{}},
 		{"GET", "/v/things/", "list", map[string]string{}},
 		{"POST", "/v/things", "make", map[string]string{}},
@@ -121,7 +126,8 @@ func TestRoutes(t *testing.T) {
 		{"GET", "/", "", nil},
 		{"GET", "", "", nil},
 	} {
-		got, places, ok := r.Find(tc.method, tc.path)
+		path, query, _ := strings.Cut(tc.path, "?")
+		got, places, ok := r.Find(tc.method, path, query)
 		if got != tc.want || ok != (tc.want != "") || cmp.Diff(tc.places, places) != "" {
 			t.Errorf("%s %s: %q, %v, %v", tc.method, tc.path, got, places, ok)
 		}
@@ -135,7 +141,7 @@ func FuzzDecode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, path, query string, body []byte) {
 		var r restjson.Routes[bool]
 		r.Add("GET", "/v/things/{Name}", true)
-		_, places, ok := r.Find("GET", path)
+		_, places, ok := r.Find("GET", path, query)
 		if ok && places["Name"] == "" {
 			t.Fatalf("%q has an empty name", path)
 		}

@@ -7,6 +7,7 @@ import (
 
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/api/lambda"
+	"godwit.dev/godwit/internal/api/lambda/layers"
 	"godwit.dev/godwit/internal/api/lambda/mappings"
 	"godwit.dev/godwit/internal/api/lambda/request"
 	"godwit.dev/godwit/internal/arn"
@@ -63,6 +64,30 @@ var access = map[string]api.Access{
 	"DeleteFunctionUrlConfig": onQualified("DeleteFunctionUrlConfig", func(in *lambda.FunctionInput) (string, *string) { return in.FunctionName, in.Qualifier }),
 	"ListFunctionUrlConfigs":  onFunction("ListFunctionUrlConfigs", func(in *lambda.ListFunctionUrlConfigsInput) string { return in.FunctionName }),
 
+	"PublishLayerVersion": api.Needs(func(call *api.Call, in *layers.PublishLayerVersionInput) ([]authorize.Need, error) {
+		name, err := request.Layer(call, in.LayerName)
+		needs := api.One("lambda:PublishLayerVersion", name)
+		if in.Content != nil {
+			needs = readsCode(call, needs, in.Content.S3Bucket, in.Content.S3Key)
+		}
+		return needs, err
+	}),
+	"GetLayerVersion": onLayer("GetLayerVersion", func(in *layers.LayerVersionInput) (string, int) { return in.LayerName, in.VersionNumber }),
+	"GetLayerVersionByArn": api.Needs(func(call *api.Call, in *layers.GetLayerVersionByArnInput) ([]authorize.Need, error) {
+		version, err := request.LayerVersionARN(call, in.Arn)
+		return readsLayers(nil, version), err
+	}),
+	"ListLayers":         api.Anywhere("lambda:ListLayers"),
+	"ListLayerVersions":  api.Anywhere("lambda:ListLayerVersions"),
+	"DeleteLayerVersion": onLayer("DeleteLayerVersion", func(in *layers.LayerVersionInput) (string, int) { return in.LayerName, in.VersionNumber }),
+	"AddLayerVersionPermission": onLayer("AddLayerVersionPermission", func(in *layers.AddLayerVersionPermissionInput) (string, int) {
+		return in.LayerName, in.VersionNumber
+	}),
+	"RemoveLayerVersionPermission": onLayer("RemoveLayerVersionPermission", func(in *layers.RemoveLayerVersionPermissionInput) (string, int) {
+		return in.LayerName, in.VersionNumber
+	}),
+	"GetLayerVersionPolicy": onLayer("GetLayerVersionPolicy", func(in *layers.LayerVersionInput) (string, int) { return in.LayerName, in.VersionNumber }),
+
 	"CreateEventSourceMapping": api.Needs(mappingTo),
 	"GetEventSourceMapping":    onMapping("GetEventSourceMapping", func(in *mappings.MappingInput) string { return in.UUID }),
 	"ListEventSourceMappings":  api.Anywhere("lambda:ListEventSourceMappings"),
@@ -97,6 +122,49 @@ func onNamed(call *api.Call, operation, text string, qualifier *string) ([]autho
 	needs := api.One(request.ActionOf(operation), fn)
 	needs[0].Shared = request.Shared(operation)
 	return needs, nil
+}
+
+// onLayer requires an action on a version of a layer.
+func onLayer[In any](operation string, name func(*In) (string, int)) api.Access {
+	return api.Needs(func(call *api.Call, in *In) ([]authorize.Need, error) {
+		text, number := name(in)
+		version, err := request.LayerVersion(call, text, number)
+		needs := api.One(request.ActionOf(operation), version)
+		needs[0].Shared = needs[0].Action == request.GetLayerVersion
+		return needs, err
+	})
+}
+
+// readsLayers requires that versions of layers may be read, which their policies can allow.
+func readsLayers(needs []authorize.Need, versions ...arn.ARN) []authorize.Need {
+	for _, version := range versions {
+		need := api.One(request.GetLayerVersion, version)[0]
+		need.Shared = true
+		needs = append(needs, need)
+	}
+	return needs
+}
+
+// withLayers requires what a function's layers require: the first need is that of the operation, whose
+// policies can ask for them.
+func withLayers(call *api.Call, needs []authorize.Need, names []string) ([]authorize.Need, error) {
+	if len(names) == 0 {
+		return needs, nil
+	}
+	var c request.Constraints
+	if request.CheckLayers(&c, names); c.Err() != nil {
+		return nil, c.Err()
+	}
+	versions, err := request.Layers(call, names)
+	if err != nil {
+		return nil, err
+	}
+	key := authorize.Key{Name: "lambda:layer"}
+	for _, version := range versions {
+		key.Values = append(key.Values, version.String())
+	}
+	needs[0].Keys = append(needs[0].Keys, key)
+	return readsLayers(needs, versions...), nil
 }
 
 // onURL requires an action on a function whose URL gets an AuthType; nil: it keeps its own.
@@ -134,7 +202,7 @@ func creating(call *api.Call, in *lambda.CreateFunctionInput) ([]authorize.Need,
 	if in.Code != nil {
 		needs = readsCode(call, needs, in.Code.S3Bucket, in.Code.S3Key)
 	}
-	return needs, nil
+	return withLayers(call, needs, in.Layers)
 }
 
 // readsCode requires s3:GetObject for the caller: the server reads the code with its own key.
@@ -150,7 +218,10 @@ func reconfiguring(call *api.Call, in *lambda.UpdateFunctionConfigurationInput) 
 	if err == nil && in.Role != nil {
 		needs = append(needs, passing(*in.Role))
 	}
-	return needs, err
+	if err != nil {
+		return nil, err
+	}
+	return withLayers(call, needs, in.Layers)
 }
 
 func permitting(call *api.Call, in *lambda.AddPermissionInput) ([]authorize.Need, error) {

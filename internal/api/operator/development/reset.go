@@ -10,6 +10,7 @@ import (
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/deliverystream"
 	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/function/layer"
 	"godwit.dev/godwit/internal/monitor/alarms"
 	"godwit.dev/godwit/internal/monitor/logs"
 	"godwit.dev/godwit/internal/monitor/metrics"
@@ -31,6 +32,7 @@ type ResetCounts struct {
 	Queues       int `json:"queues"`
 	Topics       int `json:"topics" doc:"With their subscriptions."`
 	Functions    int `json:"functions"`
+	Layers       int `json:"layers" doc:"Versions of layers."`
 	Mappings     int `json:"mappings"`
 	Applications int `json:"applications"`
 	Streams      int `json:"streams"`
@@ -107,6 +109,16 @@ func (d *Development) deletions(ctx context.Context, region, account string, out
 			}
 			return all, err
 		}, func(a arn.ARN) error { return d.Engine.DeleteFunction(ctx, a, "") }, &out.Functions},
+		{func() (all []arn.ARN, err error) { // the newest version of each layer, until there are none
+			found, _, err := d.Engine.ListLayers(ctx, region, account, "", layer.Filter{}, page)
+			for i := range found {
+				all = append(all, found[i].Layer.LayerVersion(found[i].Version.Number))
+			}
+			return all, err
+		}, func(a arn.ARN) error {
+			name, number, _ := a.SplitLayer()
+			return d.Engine.DeleteLayer(ctx, name, number)
+		}, &out.Layers},
 		{func() (all []arn.ARN, err error) {
 			found, _, err := d.Engine.ListApplications(ctx, region, account, "", page)
 			for i := range found {

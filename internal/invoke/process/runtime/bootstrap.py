@@ -224,6 +224,10 @@ def main():
     libraries = os.path.join(os.path.dirname(os.path.abspath(__file__)), "python")
     if os.path.isdir(libraries):
         sys.path.insert(1, libraries)  # before what the machine has of them
+    layers = os.environ.get("GODWIT_LAYERS")
+    if layers:
+        version = os.environ.get("AWS_EXECUTION_ENV", "").rpartition("_")[2]
+        sys.path[1:1] = [os.path.join(layers, "python", "lib", version, "site-packages"), os.path.join(layers, "python")]
     logging.getLogger().addHandler(Handler())
     if JSON_LOGS:
         logging.getLogger().setLevel(LEVELS.get(os.environ.get("AWS_LAMBDA_LOG_LEVEL"), logging.INFO))

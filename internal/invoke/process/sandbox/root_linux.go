@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -25,6 +26,9 @@ func changeRoot(spec *order) error {
 	}
 	r := root(spec.Root)
 	for _, path := range machine {
+		if slices.ContainsFunc(spec.Binds, func(b Bind) bool { return b.Target == path }) {
+			continue
+		}
 		if err := r.show(path); err != nil {
 			return err
 		}

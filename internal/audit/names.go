@@ -49,6 +49,7 @@ var named = map[string]bool{
 	"StackName": true, "ChangeSetName": true, "ChangeSetType": true, "LogicalResourceId": true, "PhysicalResourceId": true, "RoleARN": true,
 	"ExportName": true, "Resource": true, "DashboardName": true, "DashboardNames": true, "DashboardNamePrefix": true, "TaskHandle": true,
 	"StackDriftDetectionId": true, "OnFailure": true, "DeliveryStreamName": true, "DeliveryStreamType": true,
+	"LayerName": true, "VersionNumber": true, "Layers": true, "Arn": true, "OrganizationId": true,
 	"KeySpec": true, "KeyUsage": true, "PendingWindowInDays": true, "SourceKeyId": true, "DestinationKeyId": true, "Operations": true,
 }
 

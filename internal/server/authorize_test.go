@@ -11,6 +11,7 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -95,6 +96,9 @@ var samples = map[string]string{
 	"EndpointArn":         "arn:aws:sns:us-east-1:" + owner + ":endpoint/GCM/t/5be8f5b5-6a27-41a4-8c5a-3b1a3b1a3b1a",
 	"DeliveryStreamName":  "s",
 	"StackName":           "shop",
+	"LayerName":           "arn:aws:lambda:us-east-1:" + owner + ":layer:l",
+	"VersionNumber":       "1",
+	"lambda.Arn":          "arn:aws:lambda:us-east-1:" + owner + ":layer:l:1",
 	"DestinationArn.logs": "arn:aws:lambda:us-east-1:" + owner + ":function:f",
 }
 
@@ -113,6 +117,9 @@ func fill(service string, in any) {
 		switch f := v.Field(i); {
 		case f.Kind() == reflect.String:
 			f.SetString(value)
+		case f.Kind() == reflect.Int:
+			n, _ := strconv.Atoi(value)
+			f.SetInt(int64(n))
 		case f.Type() == reflect.TypeFor[*string]():
 			f.Set(reflect.ValueOf(&value))
 		case f.Type() == reflect.TypeFor[[]string]():

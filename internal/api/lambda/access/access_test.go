@@ -10,6 +10,7 @@ import (
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/api/lambda"
 	"godwit.dev/godwit/internal/api/lambda/access"
+	"godwit.dev/godwit/internal/api/lambda/layers"
 	"godwit.dev/godwit/internal/api/lambda/mappings"
 	"godwit.dev/godwit/internal/fault"
 )
@@ -48,6 +49,11 @@ func operations() []api.Operation {
 		api.Op("ListEventSourceMappings", ignore[mappings.ListEventSourceMappingsInput]),
 		api.Op("UpdateEventSourceMapping", ignore[mappings.UpdateEventSourceMappingInput]),
 		api.Op("DeleteEventSourceMapping", ignore[mappings.MappingInput]),
+		api.Op("PublishLayerVersion", ignore[layers.PublishLayerVersionInput]), api.Op("GetLayerVersion", ignore[layers.LayerVersionInput]),
+		api.Op("GetLayerVersionByArn", ignore[layers.GetLayerVersionByArnInput]), api.Op("ListLayers", ignore[layers.ListLayersInput]),
+		api.Op("ListLayerVersions", ignore[layers.ListLayerVersionsInput]), api.Op("DeleteLayerVersion", ignore[layers.LayerVersionInput]),
+		api.Op("AddLayerVersionPermission", ignore[layers.AddLayerVersionPermissionInput]),
+		api.Op("RemoveLayerVersionPermission", ignore[layers.RemoveLayerVersionPermissionInput]), api.Op("GetLayerVersionPolicy", ignore[layers.LayerVersionInput]),
 		api.Op("TagResource", ignore[lambda.TagResourceInput]), api.Op("UntagResource", ignore[lambda.UntagResourceInput]),
 		api.Op("ListTags", ignore[lambda.ListTagsInput]),
 	})
@@ -107,6 +113,20 @@ func TestNeeds(t *testing.T) {
 		},
 		{"UpdateFunctionUrlConfig", &lambda.UpdateFunctionUrlConfigInput{FunctionName: "f"}, "lambda:UpdateFunctionUrlConfig on function:f"},
 		{"DeleteFunctionUrlConfig", &lambda.FunctionInput{FunctionName: "f"}, "lambda:DeleteFunctionUrlConfig on function:f"},
+		{
+			"CreateFunction", &lambda.CreateFunctionInput{FunctionName: "f", Role: role, Layers: []string{"arn:aws:lambda:us-east-1:" + account + ":layer:a:1", "arn:aws:lambda:us-east-1:999999999999:layer:b:2"}},
+			"lambda:CreateFunction on function:f lambda:layer=arn:aws:lambda:us-east-1:" + account + ":layer:a:1,arn:aws:lambda:us-east-1:999999999999:layer:b:2; iam:PassRole on " + role +
+				" iam:passedtoservice=lambda.amazonaws.com; lambda:GetLayerVersion on layer:a:1; lambda:GetLayerVersion on arn:aws:lambda:us-east-1:999999999999:layer:b:2",
+		},
+		{
+			"UpdateFunctionConfiguration", &lambda.UpdateFunctionConfigurationInput{FunctionName: "f", Layers: []string{"arn:aws:lambda:us-east-1:" + account + ":layer:a:1"}},
+			"lambda:UpdateFunctionConfiguration on function:f lambda:layer=arn:aws:lambda:us-east-1:" + account + ":layer:a:1; lambda:GetLayerVersion on layer:a:1",
+		},
+		{"PublishLayerVersion", &layers.PublishLayerVersionInput{LayerName: "l"}, "lambda:PublishLayerVersion on layer:l"},
+		{"GetLayerVersion", &layers.LayerVersionInput{LayerName: "l", VersionNumber: 3}, "lambda:GetLayerVersion on layer:l:3"},
+		{"GetLayerVersionByArn", &layers.GetLayerVersionByArnInput{Arn: "arn:aws:lambda:us-east-1:" + account + ":layer:a:1"}, "lambda:GetLayerVersion on layer:a:1"},
+		{"ListLayerVersions", &layers.ListLayerVersionsInput{LayerName: "l"}, "lambda:ListLayerVersions on *"},
+		{"AddLayerVersionPermission", &layers.AddLayerVersionPermissionInput{LayerName: "l", VersionNumber: 1}, "lambda:AddLayerVersionPermission on layer:l:1"},
 		{"CreateEventSourceMapping", &mappings.CreateEventSourceMappingInput{FunctionName: "f"}, "lambda:CreateEventSourceMapping on * lambda:functionarn=arn:aws:lambda:us-east-1:" + account + ":function:f"},
 		{"DeleteEventSourceMapping", &mappings.MappingInput{UUID: "u"}, "lambda:DeleteEventSourceMapping on event-source-mapping:u"},
 		{"UpdateEventSourceMapping", &mappings.UpdateEventSourceMappingInput{UUID: "u"}, "lambda:UpdateEventSourceMapping on event-source-mapping:u"},

@@ -460,9 +460,8 @@ func TestCreateFunctionRefuses(t *testing.T) {
 			func(in *lambda.CreateFunctionInput) { in.Tags = many },
 		},
 		{
-			"features", invalidValue, "Not supported by this version: FileSystemConfigs, ImageConfig, Layers, VpcConfig.",
+			"features", invalidValue, "Not supported by this version: FileSystemConfigs, ImageConfig, VpcConfig.",
 			func(in *lambda.CreateFunctionInput) {
-				in.Layers = []string{"l"}
 				in.FileSystemConfigs = []types.FileSystemConfig{{Arn: aws.String("a"), LocalMountPath: aws.String("/mnt/a")}}
 				in.VpcConfig, in.ImageConfig = &types.VpcConfig{SubnetIds: []string{"s"}}, &types.ImageConfig{Command: []string{"c"}}
 			},

@@ -77,8 +77,14 @@ var access = map[string]api.Access{
 		version, err := request.LayerVersionARN(call, in.Arn)
 		return readsLayers(nil, version), err
 	}),
-	"ListLayers":         api.Anywhere("lambda:ListLayers"),
-	"ListLayerVersions":  api.Anywhere("lambda:ListLayerVersions"),
+	"ListLayers": api.Anywhere("lambda:ListLayers"),
+	"ListLayerVersions": api.Needs(func(call *api.Call, in *layers.ListLayerVersionsInput) ([]authorize.Need, error) {
+		name, err := request.Layer(call, in.LayerName)
+		if err == nil && name.Account != call.Account { // which no policy can allow
+			return api.One("lambda:ListLayerVersions", name), nil
+		}
+		return api.Any("lambda:ListLayerVersions"), err
+	}),
 	"DeleteLayerVersion": onLayer("DeleteLayerVersion", func(in *layers.LayerVersionInput) (string, int) { return in.LayerName, in.VersionNumber }),
 	"AddLayerVersionPermission": onLayer("AddLayerVersionPermission", func(in *layers.AddLayerVersionPermissionInput) (string, int) {
 		return in.LayerName, in.VersionNumber

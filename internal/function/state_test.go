@@ -73,7 +73,7 @@ var internals = cmp.Options{
 	cmp.AllowUnexported(State{}, Function{}, Version{}, sorted.List[*Function]{}, sorted.List[*Version]{}, sorted.List[*Alias]{}, place{}),
 	cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".Compare" }, cmp.Ignore()),
 	cmpopts.EquateEmpty(),
-	cmpopts.IgnoreFields(Version{}, "build"), cmpopts.IgnoreFields(State{}, "builds"), // of this run
+	cmpopts.IgnoreFields(Version{}, "build"), cmpopts.IgnoreFields(State{}, "builds", "layerUse"), // of this run
 }
 
 // A random history leaves, after every command, records that give the same state
@@ -84,6 +84,12 @@ func TestHistory(t *testing.T) {
 	for seed := range uint64(4) {
 		r := rand.New(rand.NewPCG(seed, 0))
 		s, d, now := New(3), disk{}, begin
+		layers := map[arn.ARN]int{}
+		s.CountLayers(func(layer arn.ARN, n int) {
+			if layers[layer] += n; layers[layer] == 0 {
+				delete(layers, layer)
+			}
+		})
 		var b mutation.Batch
 		pick := func(of ...string) string { return of[r.IntN(len(of))] }
 		name := func() arn.ARN { return named(pick("a", "b", "c")) }
@@ -119,6 +125,7 @@ func TestHistory(t *testing.T) {
 					ARN: name(), Code: &code, Publish: r.IntN(2) == 0, Revision: id(), ReadyRevision: id(), ReadyAt: later,
 					Change: func(c *Config) error {
 						c.TimeoutS = r.IntN(3)
+						c.Layers = []Layer{{ARN: arn.Layer("us-east-1", "000000000000", pick("k", "l")).LayerVersion(1)}}[r.IntN(2):]
 						c.Environment = map[string]string{"A": id()}
 						return nil
 					},
@@ -170,6 +177,9 @@ func TestHistory(t *testing.T) {
 				t.Fatalf("seed %d, step %d, command %d, %v (-loaded +state):\n%s", seed, step, what, err, diff)
 			}
 			check(t, s)
+			if !cmp.Equal(layers, layersOf(s)) {
+				t.Fatalf("layers are counted as %v, and are %v", layers, layersOf(s))
+			}
 			for _, f := range s.All() {
 				if f.last < highest[f.ARN] {
 					t.Fatalf("seed %d, step %d, command %d: the next version of %s is %d again", seed, step, what, f.ARN, f.last+1)
@@ -184,6 +194,19 @@ func TestHistory(t *testing.T) {
 	if !anew {
 		t.Error("no function with versions was deleted and made anew")
 	}
+}
+
+// layersOf are the layers that the functions of a state have, with how many versions have each.
+func layersOf(s *State) map[arn.ARN]int {
+	layers := map[arn.ARN]int{}
+	for _, f := range s.order.Items {
+		for _, v := range f.all() {
+			for _, l := range v.Config.Layers {
+				layers[l.ARN]++
+			}
+		}
+	}
+	return layers
 }
 
 // check holds a state against what it counts.

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"godwit.dev/godwit/internal/fault"
@@ -88,6 +89,32 @@ func TestUnpackStaysInside(t *testing.T) {
 	}
 	if _, err := unpack(t.Context(), []byte("no zip"), t.TempDir(), bundle.MaxUnzipped, false); fault.KindOf(err) != fault.InvalidZipFile {
 		t.Errorf("no zip: %v", err)
+	}
+}
+
+// Nothing of a layer is written through a link of an earlier one: from there, its own links could lead out.
+func TestNothingThroughLinks(t *testing.T) {
+	dir := t.TempDir()
+	link := func(name, to string) file { return file{name: name, text: to, mode: fs.ModeSymlink | 0o777} }
+	for i, zip := range [][]byte{
+		pack(t, file{name: "q/kept", text: "x"}, link("a/b/p", "../../q"), link("over", "q"), file{name: "file", text: "x"}),
+		pack(t, link("a/b/p/l", "../../../x"), file{name: "over", text: "y"}, link("file", "over"), file{name: "q/more", text: "z"}),
+	} {
+		if _, err := unpack(t.Context(), zip, dir, bundle.MaxUnzipped, i > 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var left []string
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			name, _ := filepath.Rel(dir, path)
+			to, _ := os.Readlink(path)
+			left = append(left, name+" "+to)
+		}
+		return err
+	})
+	if want := []string{"a/b/p/l ../../../x", "file over", "over ", "q/kept ", "q/more "}; err != nil || !slices.Equal(left, want) {
+		t.Errorf("%q, %v, want %q", left, err, want)
 	}
 }
 

@@ -74,6 +74,7 @@ type lab struct {
 	runner *process.Runner
 	dir    string
 	memory int // of functions, in MB; 0: 128
+	layers []function.Layer
 
 	mu    sync.Mutex
 	zips  map[[sha256.Size]byte][]byte
@@ -104,6 +105,11 @@ func newLabWith(t testing.TB, o process.Options) *lab {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		return l.zips[t.Code.SHA256], nil
+	}
+	o.Layer = func(_ context.Context, f function.Layer) ([]byte, error) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return l.zips[[sha256.Size]byte(f.SHA256)], nil
 	}
 	if o.Network == nil {
 		o.Network = newNetwork(t, network.Options{Mode: network.Private})
@@ -177,7 +183,7 @@ func (l *lab) function(zip []byte, runtime, handler string, environment ...strin
 		Function: arn.Function("us-east-1", "123456789012", "f"), Name: "f", Version: function.Latest, Build: fmt.Sprint(l.n),
 		Runtime: runtime, Handler: handler, MemoryMB: cmp.Or(l.memory, 128), EphemeralMB: 512, Timeout: runTime,
 		Environment: map[string]string{}, Logging: function.Logging{Format: function.TextLogs},
-		Code: function.Code{SHA256: sha256.Sum256(zip), Size: int64(len(zip))},
+		Code: function.Code{SHA256: sha256.Sum256(zip), Size: int64(len(zip))}, Layers: l.layers,
 	}
 	for i := 0; i < len(environment); i += 2 {
 		t.Environment[environment[i]] = environment[i+1]

@@ -44,6 +44,8 @@ type Version struct {
 	Created       time.Time
 	Code          function.Code
 	Deleted       bool // it is only there for functions that have it
+	// Token is the one that it was published under; empty: none.
+	Token string
 
 	permissions []function.Permission
 	revision    string // of the policy; empty: it never had one
@@ -140,6 +142,23 @@ type Publish struct {
 	Runtimes             []string
 	Architectures        []string
 	Code                 function.Code
+	// Token names the request: whenever it is carried out again, it finds the version that it made at first:
+	// Published. Empty: the request has none.
+	Token string
+}
+
+// Published is the version that was made under a token, nil if none was, or it was deleted.
+func (s *State) Published(layer arn.ARN, token string) *Version {
+	l := s.layers[layer]
+	if l == nil || token == "" {
+		return nil
+	}
+	for _, v := range slices.Backward(l.versions.Items) {
+		if v.Token == token && !v.Deleted {
+			return v
+		}
+	}
+	return nil
 }
 
 // Publish makes the next version of a layer, and the layer if it is the first.
@@ -150,7 +169,7 @@ func (s *State) Publish(now time.Time, cmd Publish, b *mutation.Batch) *Version 
 	}
 	v := &Version{
 		Number: last + 1, Description: cmd.Description, License: cmd.License, Runtimes: cmd.Runtimes, Architectures: cmd.Architectures,
-		Created: now.UTC().Truncate(time.Millisecond), Code: cmd.Code,
+		Created: now.UTC().Truncate(time.Millisecond), Code: cmd.Code, Token: cmd.Token,
 	}
 	s.add(cmd.Layer, v)
 	b.Set(s.NumberKey(cmd.Layer), encode(numberRecord{v.Number}))

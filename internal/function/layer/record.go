@@ -48,6 +48,7 @@ type versionRecord struct {
 	Deleted       bool                  `json:"deleted,omitempty"`
 	Permissions   []function.Permission `json:"permissions,omitempty"`
 	Revision      string                `json:"revision,omitempty"`
+	Token         string                `json:"token,omitempty"`
 }
 
 // Prefix is the key prefix of a shard's versions of layers.
@@ -109,7 +110,7 @@ func decode(number uint64, value []byte) (*Version, error) {
 	v := &Version{
 		Number: number, Description: r.Description, License: r.License, Runtimes: r.Runtimes, Architectures: r.Architectures,
 		Created: time.UnixMilli(r.Created).UTC(), Code: function.Code{Upload: r.Upload, Size: r.Size, Unzipped: r.Unzipped}, Deleted: r.Deleted,
-		permissions: r.Permissions, revision: r.Revision,
+		permissions: r.Permissions, revision: r.Revision, Token: r.Token,
 	}
 	if copy(v.Code.SHA256[:], r.SHA256) != len(v.Code.SHA256) {
 		return nil, errors.New("a digest that is too short")
@@ -121,7 +122,7 @@ func (s *State) put(b *mutation.Batch, layer arn.ARN, v *Version) {
 	b.Set(s.key(layer, v.Number), encode(versionRecord{
 		Description: v.Description, License: v.License, Runtimes: v.Runtimes, Architectures: v.Architectures, Created: v.Created.UnixMilli(),
 		Upload: v.Code.Upload, SHA256: v.Code.SHA256[:], Size: v.Code.Size, Unzipped: v.Code.Unzipped, Deleted: v.Deleted,
-		Permissions: v.permissions, Revision: v.revision,
+		Permissions: v.permissions, Revision: v.revision, Token: v.Token,
 	}))
 }
 

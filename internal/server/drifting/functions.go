@@ -4,9 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"strconv"
+	"strings"
 
 	"godwit.dev/godwit/internal/api/lambda"
+	"godwit.dev/godwit/internal/api/lambda/layers"
 	"godwit.dev/godwit/internal/api/lambda/mappings"
+	"godwit.dev/godwit/internal/arn"
 )
 
 func function(ctx context.Context, r *reading) error {
@@ -18,6 +21,13 @@ func function(ctx context.Context, r *reading) error {
 		"Architectures", "DeadLetterConfig", "Description", "Environment", "EphemeralStorage", "Handler", "LoggingConfig", "MemorySize", "PackageType",
 		"Role", "Runtime", "Timeout", "TracingConfig")
 	r.put("KmsKeyArn", out.KMSKeyArn)
+	if r.Properties["Layers"] != nil {
+		versions := []any{}
+		for _, l := range out.Layers {
+			versions = append(versions, l.Arn)
+		}
+		r.actual["Layers"] = versions
+	}
 	if want, ok := r.Properties["LoggingConfig"].(map[string]any); ok { // what the template leaves open has defaults
 		has, _ := r.actual["LoggingConfig"].(map[string]any)
 		for name := range has {
@@ -56,16 +66,7 @@ func permission(ctx context.Context, r *reading) error {
 	if err != nil {
 		return err
 	}
-	var policy struct{ Statement []struct{ Sid string } }
-	if err := json.Unmarshal([]byte(out.Policy), &policy); err != nil {
-		return err
-	}
-	for _, s := range policy.Statement {
-		if s.Sid == r.Physical { // which nobody can change
-			return nil
-		}
-	}
-	return errGone
+	return stated(out.Policy, r.Physical)
 }
 
 func mapping(ctx context.Context, r *reading) error {
@@ -110,4 +111,43 @@ func functionURL(ctx context.Context, r *reading) error {
 		r.members(out, "InvokeMode")
 	}
 	return nil
+}
+
+func layer(ctx context.Context, r *reading) error {
+	out, err := ask[layers.LayerVersion](ctx, r, "lambda", "GetLayerVersionByArn", r.Region, &layers.GetLayerVersionByArnInput{Arn: r.Physical})
+	if err != nil {
+		return err
+	}
+	r.members(out, "CompatibleArchitectures", "CompatibleRuntimes", "Description", "LicenseInfo")
+	return nil
+}
+
+func layerPermission(ctx context.Context, r *reading) error {
+	version, sid, _ := strings.Cut(r.Physical, "#")
+	a, err := arn.Parse(version)
+	if err != nil {
+		return err
+	}
+	name, number, _ := a.SplitLayer()
+	out, err := ask[layers.GetLayerVersionPolicyOutput](ctx, r, "lambda", "GetLayerVersionPolicy", r.Region, &layers.LayerVersionInput{
+		LayerName: name.String(), VersionNumber: int(number), //nolint:gosec // it counts up from 1
+	})
+	if err != nil {
+		return err
+	}
+	return stated(out.Policy, sid)
+}
+
+// stated reports errGone unless a policy has a statement, which nobody can change.
+func stated(document, sid string) error {
+	var policy struct{ Statement []struct{ Sid string } }
+	if err := json.Unmarshal([]byte(document), &policy); err != nil {
+		return err
+	}
+	for _, s := range policy.Statement {
+		if s.Sid == sid {
+			return nil
+		}
+	}
+	return errGone
 }

@@ -99,6 +99,16 @@ func (l lifecycle) Resume() {
 // PublishLayer makes a version of a layer, of a zip. The shard assigns its number. Errors:
 // CodeStorageExceeded, InsufficientStorage.
 func (e *Functions) PublishLayer(ctx context.Context, cmd layer.Publish, zip []byte) (v layer.Version, err error) {
+	again := false
+	err = e.ReadCatalog(ctx, cmd.Layer, func(sh *Shard) error {
+		if made := sh.Layers.Published(cmd.Layer, cmd.Token); made != nil {
+			v, again = *made, true
+		}
+		return nil
+	})
+	if err != nil || again {
+		return v, err
+	}
 	_, err = e.withCode(ctx, cmd.Layer, &cmd.Code, zip, func(*Shard) error { return nil }, func(sh *Shard) (FunctionInfo, error) {
 		last, err := sh.lastNumber(sh.Layers.NumberKey(cmd.Layer), layer.DecodeNumber)
 		if err != nil {

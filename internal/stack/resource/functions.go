@@ -42,6 +42,20 @@ var lambdaTypes = []Type{
 		},
 	},
 	{
+		Name: "AWS::Lambda::LayerVersion", MaxName: 64, Attributes: []string{"LayerVersionArn"},
+		Properties: map[string]Property{
+			"CompatibleArchitectures": prop(Strings, replaces), "CompatibleRuntimes": prop(Strings, replaces), "Content": prop(Object, required|replaces),
+			"Description": prop(String, replaces), "LayerName": prop(String, replaces), "LicenseInfo": prop(String, replaces),
+		},
+	},
+	{
+		Name: "AWS::Lambda::LayerVersionPermission", MaxName: 100, Attributes: []string{"Id"},
+		Properties: map[string]Property{
+			"Action": prop(String, required|replaces), "LayerVersionArn": prop(String, required|replaces), "OrganizationId": prop(String, replaces),
+			"Principal": prop(String, required|replaces),
+		},
+	},
+	{
 		Name: "AWS::Lambda::Url", Attributes: []string{"FunctionArn", "FunctionUrl"},
 		Properties: map[string]Property{
 			"AuthType": prop(String, required), "Cors": prop(Object), "InvokeMode": prop(String), "Qualifier": prop(String, replaces),

@@ -106,7 +106,7 @@ func (s *Service) publish(ctx context.Context, call *api.Call, in *PublishLayerV
 	}
 	v, err := s.Engine.PublishLayer(ctx, layer.Publish{
 		Layer: name, Description: api.Deref(in.Description), License: api.Deref(in.LicenseInfo),
-		Runtimes: in.CompatibleRuntimes, Architectures: in.CompatibleArchitectures, Code: code,
+		Runtimes: in.CompatibleRuntimes, Architectures: in.CompatibleArchitectures, Code: code, Token: call.Once,
 	}, zip)
 	if err != nil {
 		return nil, err

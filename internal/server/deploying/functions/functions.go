@@ -21,7 +21,7 @@ import (
 // functionDefaults is what a function's settings are when a template says nothing of them any more.
 var functionDefaults = map[string]any{
 	"DeadLetterConfig": map[string]any{"TargetArn": ""}, "Description": "", "Environment": map[string]any{"Variables": map[string]any{}},
-	"EphemeralStorage": map[string]any{"Size": 512}, "KmsKeyArn": "", "MemorySize": 128, "SnapStart": map[string]any{"ApplyOn": "None"},
+	"EphemeralStorage": map[string]any{"Size": 512}, "KmsKeyArn": "", "Layers": []any{}, "MemorySize": 128, "SnapStart": map[string]any{"ApplyOn": "None"},
 	"Timeout": 3, "TracingConfig": map[string]any{"Mode": "PassThrough"}, "LoggingConfig": map[string]any{"LogFormat": "Text"},
 }
 

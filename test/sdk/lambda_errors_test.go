@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -155,6 +156,7 @@ func functionCalls(ctx context.Context, c *lambda.Client, name string, zip []byt
 // Every action that is built is tried, but for those of invocation.
 func TestFunctionCallsAreAll(t *testing.T) {
 	calls := functionCalls(t.Context(), nil, "f", nil)
+	maps.Copy(calls, layerCalls(t.Context(), nil, "l", 1, nil))
 	for _, action := range builtActions(t, "lambda") {
 		if _, ok := calls[action]; !ok && !strings.Contains(action, "Invoke") && !strings.Contains(action, "EventSourceMapping") {
 			t.Errorf("no request of %s to try", action)
@@ -174,7 +176,9 @@ func TestEveryFunctionActionCanFail(t *testing.T) {
 			t.Fatalf("fault %s: %d %s", name, r.Status, r.Body)
 		}
 	}
-	for action, call := range functionCalls(t.Context(), c, "f", zipOf(t, "bootstrap", "")) {
+	calls := functionCalls(t.Context(), c, "f", zipOf(t, "bootstrap", ""))
+	maps.Copy(calls, layerCalls(t.Context(), c, "l", 1, zipOf(t, "a", "")))
+	for action, call := range calls {
 		t.Run(action, func(t *testing.T) {
 			fault("internal")
 			refused(t, call(), "ServiceException", 500, "We encountered an internal error. Please try again.")

@@ -12,6 +12,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/lambda/types"
 	"github.com/aws/smithy-go"
+
+	"godwit.dev/godwit/internal/config"
 )
 
 func layerARN(name string) string { return "arn:aws:lambda:us-east-1:000000000000:layer:" + name }
@@ -225,9 +227,17 @@ func TestLayerPolicy(t *testing.T) {
 	refused(t, remove("org", nil), notFound, 404, "No policy is associated with the given resource.")
 }
 
-// layerCalls are the actions on a version of a layer.
-func layerCalls(ctx context.Context, c *lambda.Client, name string, number int64) map[string]func() error {
+// layerCalls are the actions on layers, with all that they must have.
+func layerCalls(ctx context.Context, c *lambda.Client, name string, number int64, zip []byte) map[string]func() error {
 	return map[string]func() error{
+		"GetLayerVersionByArn": func() error {
+			_, err := c.GetLayerVersionByArn(ctx, &lambda.GetLayerVersionByArnInput{Arn: aws.String(fmt.Sprintf("%s:%d", layerARN(name), number))})
+			return err
+		},
+		"ListLayers": func() error {
+			_, err := c.ListLayers(ctx, &lambda.ListLayersInput{})
+			return err
+		},
 		"GetLayerVersion": func() error {
 			_, err := c.GetLayerVersion(ctx, &lambda.GetLayerVersionInput{LayerName: &name, VersionNumber: &number})
 			return err
@@ -255,7 +265,7 @@ func layerCalls(ctx context.Context, c *lambda.Client, name string, number int64
 			return err
 		},
 		"PublishLayerVersion": func() error {
-			_, err := c.PublishLayerVersion(ctx, &lambda.PublishLayerVersionInput{LayerName: &name, Content: &types.LayerVersionContentInput{ZipFile: []byte("x")}})
+			_, err := c.PublishLayerVersion(ctx, &lambda.PublishLayerVersionInput{LayerName: &name, Content: &types.LayerVersionContentInput{ZipFile: zip}})
 			return err
 		},
 	}
@@ -266,7 +276,10 @@ func TestLayersRefuse(t *testing.T) {
 	endpoint := start(t)
 	c := functionsClient(endpoint)
 	calls := func(name string, number int64, run func(action string, err error)) {
-		for action, call := range layerCalls(t.Context(), c, name, number) {
+		all := layerCalls(t.Context(), c, name, number, []byte("x"))
+		delete(all, "GetLayerVersionByArn")
+		delete(all, "ListLayers")
+		for action, call := range all {
 			run(action, call())
 		}
 	}
@@ -307,6 +320,8 @@ func TestLayersRefuse(t *testing.T) {
 	})
 	_, err := c.GetLayerVersionByArn(t.Context(), &lambda.GetLayerVersionByArnInput{Arn: aws.String(layerARN("none") + ":1")})
 	refused(t, err, notFound, 404, "The resource you requested does not exist.")
+	_, err = c.GetLayerVersionByArn(t.Context(), &lambda.GetLayerVersionByArnInput{Arn: aws.String(layerARN("none") + ":0")})
+	refused(t, err, invalidValue, 400, "Layer Version Cannot be less than 1")
 	_, err = c.GetLayerVersionByArn(t.Context(), &lambda.GetLayerVersionByArnInput{Arn: aws.String(layerARN("none"))})
 	refused(t, err, "ValidationException", 400, "1 validation error detected: Value '"+layerARN("none")+"' at 'arn' failed to satisfy constraint: "+
 		`Member must satisfy regular expression pattern: arn:[a-zA-Z0-9-]+:lambda:[a-zA-Z0-9-]+:\d{12}:layer:[a-zA-Z0-9-_]+:[0-9]+`)
@@ -335,6 +350,8 @@ func TestLayersRefuse(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) { refused(t, err, tc.code, 400, tc.text) })
 	}
 	_, err = c.ListLayers(t.Context(), &lambda.ListLayersInput{Marker: aws.String("x")})
+	refused(t, err, invalidValue, 400, "The Marker is not valid.")
+	_, err = c.ListLayerVersions(t.Context(), &lambda.ListLayerVersionsInput{LayerName: aws.String("l"), Marker: aws.String("x")})
 	refused(t, err, invalidValue, 400, "The Marker is not valid.")
 	equal(t, "layers", 0, len(must(c.ListLayers(t.Context(), &lambda.ListLayersInput{}))(t).Layers))
 
@@ -379,4 +396,33 @@ func TestLayersRefuse(t *testing.T) {
 	image.Code = &types.FunctionCode{ImageUri: aws.String("https://functions.example/f")}
 	_, err = c.CreateFunction(t.Context(), image)
 	refused(t, err, invalidValue, 400, "Please don't provide handler or runtime or layer when the package type is Image.")
+}
+
+// What an account's layers are bounded by, and a policy.
+func TestLayerBounds(t *testing.T) {
+	c := functionsClient(startWith(t, func(c *config.Config) { c.LambdaCodeStorage = 1000 }))
+	zip := zipOf(t, "a", strings.Repeat("\x00", 1<<18))
+	publish := func() error {
+		_, err := c.PublishLayerVersion(t.Context(), &lambda.PublishLayerVersionInput{LayerName: aws.String("l"), Content: &types.LayerVersionContentInput{ZipFile: zip}})
+		return err
+	}
+	if err := publish(); err != nil {
+		t.Fatal(err)
+	}
+	for range 1000/len(zip) + 1 {
+		if err := publish(); err != nil {
+			refused(t, err, "CodeStorageExceededException", 400, "Code storage limit exceeded.")
+			break
+		}
+	}
+	var err error
+	for i := 0; err == nil && i < 200; i++ {
+		_, err = c.AddLayerVersionPermission(t.Context(), &lambda.AddLayerVersionPermissionInput{
+			LayerName: aws.String("l"), VersionNumber: aws.Int64(1), StatementId: aws.String(fmt.Sprint(strings.Repeat("s", 90), i)), Action: aws.String("lambda:GetLayerVersion"), Principal: aws.String("*"),
+		})
+	}
+	refusal, ok := errors.AsType[smithy.APIError](err)
+	if !ok || refusal.ErrorCode() != "PolicyLengthExceededException" || !strings.HasPrefix(refusal.ErrorMessage(), "The final policy size (20") {
+		t.Error(err)
+	}
 }

@@ -17,7 +17,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"godwit.dev/godwit/test/checklist"
 )
@@ -100,8 +99,7 @@ func generate(service, from, to string) error {
 			if out.Routes == nil {
 				out.Routes = map[string]string{}
 			}
-			path, _, _ := strings.Cut(operation.HTTP.RequestURI, "?")
-			out.Routes[action] = operation.HTTP.Method + " " + path
+			out.Routes[action] = operation.HTTP.Method + " " + operation.HTTP.RequestURI
 		}
 		names := make([]string, 0, len(operation.Errors))
 		for _, e := range operation.Errors {

@@ -56,8 +56,8 @@ func LayerVersion(call *api.Call, text string, number int) (arn.ARN, error) {
 	return a.LayerVersion(uint64(number)), nil
 }
 
-// LayerVersionARN is the version of a layer that a request names by its ARN. It fails with ValidationFailed
-// and ResourceNotFound.
+// LayerVersionARN is the version of a layer that a request names by its ARN. It fails with ValidationFailed,
+// InvalidParameter and ResourceNotFound.
 func LayerVersionARN(call *api.Call, text string) (arn.ARN, error) {
 	var c Constraints
 	c.Length("arn", &text, 1, maxLayerName)
@@ -69,7 +69,10 @@ func LayerVersionARN(call *api.Call, text string) (arn.ARN, error) {
 	if err != nil {
 		return arn.ARN{}, err
 	}
-	if _, _, ok := a.SplitLayer(); !ok || a.Region != call.Region {
+	switch _, _, ok := a.SplitLayer(); {
+	case !ok:
+		return arn.ARN{}, Invalid("Layer Version Cannot be less than 1")
+	case a.Region != call.Region:
 		return arn.ARN{}, layer.ErrNotFound
 	}
 	return a, nil

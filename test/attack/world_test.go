@@ -150,6 +150,7 @@ func (w *world) populate() {
 	zip, _ := json.Marshal(handlerZip())
 	w.must("POST", "/2015-03-31/functions", http.Header{"Content-Type": {"application/json"}},
 		`{"FunctionName":"name","Runtime":"provided.al2023","Handler":"bootstrap","Role":"arn:aws:iam::000000000000:role/r","Code":{"ZipFile":`+string(zip)+`},"Timeout":1}`)
+	w.must("POST", "/2018-10-31/layers/name/versions", http.Header{"Content-Type": {"application/json"}}, `{"Content":{"ZipFile":`+string(zip)+`}}`)
 	w.rpc("GraniteServiceVersion20100801", "PutMetricAlarm", `{"AlarmName":"name","MetricName":"Errors","Namespace":"Own","Statistic":"Sum","Period":60,"EvaluationPeriods":1,"Threshold":1,"ComparisonOperator":"GreaterThanThreshold"}`)
 	w.rpc("GraniteServiceVersion20100801", "PutMetricData", `{"Namespace":"Own","MetricData":[{"MetricName":"Errors","Value":1}]}`)
 	w.rpc("Logs_20140328", "CreateLogGroup", `{"logGroupName":"name"}`)
@@ -247,6 +248,9 @@ func (w *world) snapshot() map[string]string {
 		get(functions + name + "/versions")
 		get(functions + name + "/aliases")
 		get("/2021-10-31/functions/" + name + "/urls")
+	}
+	for _, name := range w.pages(func(token string) []byte { return get("/2018-10-31/layers?Marker=" + url.QueryEscape(token)) }, "NextMarker", "LayerName") {
+		get("/2018-10-31/layers/" + name + "/versions")
 	}
 	for _, id := range w.pages(func(token string) []byte {
 		return get("/2015-03-31/event-source-mappings/?Marker=" + url.QueryEscape(token))

@@ -141,7 +141,11 @@ func (e *everything) setUp() {
 	advance(t, e.url, "1s") // it is paid for
 	post(t, e.url+"/_godwit/sms/receive", `{"from":"`+phone+`","text":"STOP"}`)
 
-	must(f.CreateFunction(t.Context(), functionInput(t, "zipped")))(t)
+	zipped := functionInput(t, "zipped")
+	zipped.Layers = []string{*publishLayer(t, f, "kept", "a", "x").LayerVersionArn}
+	must(f.CreateFunction(t.Context(), zipped))(t)
+	must(f.DeleteLayerVersion(t.Context(), &lambda.DeleteLayerVersionInput{LayerName: aws.String("kept"), VersionNumber: aws.Int64(1)}))(t)
+	publishLayer(t, f, "kept", "a", "y")
 	must(f.PublishVersion(t.Context(), &lambda.PublishVersionInput{FunctionName: aws.String("zipped")}))(t)
 	must(f.CreateAlias(t.Context(), &lambda.CreateAliasInput{FunctionName: aws.String("zipped"), FunctionVersion: aws.String("1"), Name: aws.String("live")}))(t)
 	must(f.CreateFunctionUrlConfig(t.Context(), &lambda.CreateFunctionUrlConfigInput{FunctionName: aws.String("zipped"), Qualifier: aws.String("live"), AuthType: lambdatypes.FunctionUrlAuthTypeNone}))(t)

@@ -62,6 +62,7 @@ func callersClients(endpoint string, who aws.CredentialsProvider) callerClients 
 type target struct {
 	url                         string // of a queue
 	queue, topic, fn, group     string // ARNs
+	layer                       string
 	alarm, role, policy, key    string
 	subscription, mapping, user string
 	name                        string // of all of them
@@ -151,6 +152,21 @@ var attacks = map[string]func(ctx context.Context, c callerClients, v target) er
 	},
 	"GetFunctionEventInvokeConfig": func(ctx context.Context, c callerClients, v target) error {
 		return errorOf(c.lambda.GetFunctionEventInvokeConfig(ctx, &lambda.GetFunctionEventInvokeConfigInput{FunctionName: &v.fn}))
+	},
+	"GetLayerVersion": func(ctx context.Context, c callerClients, v target) error {
+		return errorOf(c.lambda.GetLayerVersion(ctx, &lambda.GetLayerVersionInput{LayerName: &v.layer, VersionNumber: new(int64(1))}))
+	},
+	"GetLayerVersionByArn": func(ctx context.Context, c callerClients, v target) error {
+		return errorOf(c.lambda.GetLayerVersionByArn(ctx, &lambda.GetLayerVersionByArnInput{Arn: new(v.layer + ":1")}))
+	},
+	"ListLayerVersions": func(ctx context.Context, c callerClients, v target) error {
+		return errorOf(c.lambda.ListLayerVersions(ctx, &lambda.ListLayerVersionsInput{LayerName: &v.layer}))
+	},
+	"DeleteLayerVersion": func(ctx context.Context, c callerClients, v target) error {
+		return errorOf(c.lambda.DeleteLayerVersion(ctx, &lambda.DeleteLayerVersionInput{LayerName: &v.layer, VersionNumber: new(int64(1))}))
+	},
+	"GetLayerVersionPolicy": func(ctx context.Context, c callerClients, v target) error {
+		return errorOf(c.lambda.GetLayerVersionPolicy(ctx, &lambda.GetLayerVersionPolicyInput{LayerName: &v.layer, VersionNumber: new(int64(1))}))
 	},
 	"GetFunctionUrlConfig": func(ctx context.Context, c callerClients, v target) error {
 		return errorOf(c.lambda.GetFunctionUrlConfig(ctx, &lambda.GetFunctionUrlConfigInput{FunctionName: &v.fn}))
@@ -272,6 +288,9 @@ var lists = map[string]func(ctx context.Context, c callerClients) (any, error){
 	"ListFunctions": func(ctx context.Context, c callerClients) (any, error) {
 		return shown(c.lambda.ListFunctions(ctx, &lambda.ListFunctionsInput{}))
 	},
+	"ListLayers": func(ctx context.Context, c callerClients) (any, error) {
+		return shown(c.lambda.ListLayers(ctx, &lambda.ListLayersInput{}))
+	},
 	"ListEventSourceMappings": func(ctx context.Context, c callerClients) (any, error) {
 		return shown(c.lambda.ListEventSourceMappings(ctx, &lambda.ListEventSourceMappingsInput{}))
 	},
@@ -337,7 +356,7 @@ func victims(t *testing.T, endpoint string) (there, absent target) {
 	c, ctx := callersClients(endpoint, credentials.NewStaticCredentialsProvider("test", secretOf("test"), "")), t.Context()
 	name := func(name, id string) target {
 		return target{
-			url: endpoint + "/" + account + "/" + name, queue: queueARN(name), topic: topicARN(name), fn: functionARN(name), group: "arn:aws:logs:" + region + ":" + account + ":log-group:" + name,
+			url: endpoint + "/" + account + "/" + name, queue: queueARN(name), topic: topicARN(name), fn: functionARN(name), layer: layerARN(name), group: "arn:aws:logs:" + region + ":" + account + ":log-group:" + name,
 			alarm: alarmARN(name), role: "arn:aws:iam::" + account + ":role/" + name, policy: "arn:aws:iam::" + account + ":policy/" + name, name: name, user: name,
 			keyID: id, key: "arn:aws:kms:" + region + ":" + account + ":key/" + id, subscription: topicARN(name) + ":" + id, mapping: id, handle: "x",
 		}
@@ -366,6 +385,9 @@ func victims(t *testing.T, endpoint string) (there, absent target) {
 		Environment: &lambdatypes.Environment{Variables: map[string]string{"SECRET": "canary"}}, Tags: map[string]string{"t": "canary"},
 	}))(t)
 	advance(t, endpoint, "1s")
+	must(c.lambda.PublishLayerVersion(ctx, &lambda.PublishLayerVersionInput{
+		LayerName: new("victim"), Content: &lambdatypes.LayerVersionContentInput{ZipFile: zipOf(t, "a", "canary")}, Description: new("canary"),
+	}))(t)
 	must(c.lambda.PutFunctionEventInvokeConfig(ctx, &lambda.PutFunctionEventInvokeConfigInput{FunctionName: new("victim"), MaximumRetryAttempts: new(int32(1))}))(t)
 	must(c.lambda.CreateFunctionUrlConfig(ctx, &lambda.CreateFunctionUrlConfigInput{FunctionName: new("victim"), AuthType: lambdatypes.FunctionUrlAuthTypeAwsIam}))(t)
 	must(c.lambda.AddPermission(ctx, permission("victim", "s", "sns.amazonaws.com")))(t)

@@ -64,7 +64,7 @@ func TestTerraformsCalls(t *testing.T) {
 			fields{"FilterPolicy": `{"status":["confirmed","canceled"]}`, "FilterPolicyScope": "MessageBody", "RawMessageDelivery": "true"}),
 		s.subscription("steps", "steps.fifo", "sqs", queueARN("steps.fifo"), nil, nil),
 		s.logGroup("/shop/billing", 7, 14), s.logGroup("/shop/plain", 0, 0), s.logStream("/shop/plain", "audit"),
-		s.function(), s.alias(), s.functionURL(), s.invokeConfig(),
+		s.layer(), s.layerPermission(), s.function(), s.alias(), s.functionURL(), s.invokeConfig(),
 		s.permission("orders", "", "sns.amazonaws.com", topicARN("orders")), s.permission("live", "live", "arn:aws:iam::111111111111:root", ""),
 		s.subscription("function", "orders", "lambda", functionARN("billing"), nil, nil),
 		s.mapping(), s.alarm(), s.compositeAlarm(),

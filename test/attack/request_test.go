@@ -155,7 +155,11 @@ func (r *request) writeREST() {
 	}
 	if len(query) > 0 {
 		if q := query.Encode(); len(q) < 8000 {
-			r.path += "?" + q
+			separator := "?"
+			if strings.Contains(r.path, "?") { // GetLayerVersionByArn's route has a parameter of its own
+				separator = "&"
+			}
+			r.path += separator + q
 		}
 	}
 }

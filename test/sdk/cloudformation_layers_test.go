@@ -9,7 +9,7 @@ import (
 )
 
 const layered = `
-Parameters: {Key: {Type: String}, Layers: {Type: String, Default: "yes"}}
+Parameters: {Key: {Type: String, Default: one}, Layers: {Type: String, Default: "yes"}}
 Conditions: {Layered: !Equals [!Ref Layers, "yes"]}
 Resources:
   May:

@@ -3,6 +3,7 @@ package sdk_test
 import (
 	"context"
 	"encoding/json"
+	"net/http/httptest"
 	"os"
 	"slices"
 	"strings"
@@ -55,6 +56,9 @@ func TestStackStepsTwice(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	code := &artifacts{objects: map[string]string{"/bucket/one": string(zipOf(t, "python/a.py", "1"))}}
+	code.Server = httptest.NewServer(code)
+	t.Cleanup(code.Close)
 	for _, c := range []struct {
 		name, template string
 		parameters     []string
@@ -70,12 +74,14 @@ func TestStackStepsTwice(t *testing.T) {
 		{"rates", rates, nil, nil, []string{"Name: live", "Name: now"}},
 		{"hose", hose, nil, []string{"Seconds", "120"}, []string{"DeliveryStreamType:", "DeliveryStreamName: other\n      DeliveryStreamType:"}},
 		{"way", way, []string{"Secret", "a key of sixteen bytes"}, []string{"Secret", "another key of some length"}, []string{"Target:", "Name: other\n      Target:"}},
+		{"layered", layered, nil, nil, []string{"LayerName: tools", "LayerName: other"}},
 		{"rental", string(rental), []string{"AlarmHook", "http://127.0.0.1:1/"}, []string{"AlarmHook", "http://127.0.0.1:1/", "MaxReceiveCount", "5", "Broken", "Y-"}, []string{"FunctionName: Rental-Billing", "FunctionName: Other-Billing"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			endpoint := startBuilt(t, withStepsRepeated, func(conf *config.Config) {
 				conf.Enforce, conf.FirehoseDirectory, conf.IngestListen = false, t.TempDir(), "127.0.0.1:0"
+				conf.Artifacts.Endpoint = code.URL
 			})
 			stackTwice(t, endpoint, c.template, c.parameters, c.changed, c.replace)
 		})
@@ -145,6 +151,11 @@ func resourcesOf(t *testing.T, endpoint string) (names []string) {
 		}
 		for _, a := range must(functions.ListAliases(ctx, &lambda.ListAliasesInput{FunctionName: f.FunctionName}))(t).Aliases {
 			add("alias", a.AliasArn)
+		}
+	}
+	for _, l := range must(functions.ListLayers(ctx, &lambda.ListLayersInput{}))(t).Layers {
+		for _, v := range must(functions.ListLayerVersions(ctx, &lambda.ListLayerVersionsInput{LayerName: l.LayerName}))(t).LayerVersions {
+			add("version", v.LayerVersionArn)
 		}
 	}
 	for _, m := range must(functions.ListEventSourceMappings(ctx, &lambda.ListEventSourceMappingsInput{}))(t).EventSourceMappings {

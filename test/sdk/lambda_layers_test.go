@@ -109,7 +109,7 @@ func TestLayerVersions(t *testing.T) {
 	equal(t, "the layer", layerARN("l"), *first.LayerArn)
 	equal(t, "its content", *digest(zip), *first.Content.CodeSha256)
 	equal(t, "its size", int64(len(zip)), first.Content.CodeSize)
-	equal(t, "its link", string(zip), string(fetch(t, *first.Content.Location).Body))
+	equal(t, "its link", string(zip), fetch(t, *first.Content.Location).Body)
 	publish(layerARN("l"), []types.Runtime{types.RuntimePython312, types.RuntimeNodejs22x}, types.ArchitectureArm64)
 	publish("l", nil)
 	publish("k", []types.Runtime{types.RuntimePython312})

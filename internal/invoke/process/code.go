@@ -52,7 +52,7 @@ func newCodeCache(dir string, o *Options) *codeCache {
 
 // acquire unpacks a function's code, if necessary. The caller must call release.
 func (c *codeCache) acquire(ctx context.Context, t *function.Target) (*code, error) {
-	return c.directory(ctx, hex.EncodeToString(t.Code.SHA256[:]), func(dir string) error {
+	return c.directory(hex.EncodeToString(t.Code.SHA256[:]), func(dir string) error {
 		text, err := c.read(ctx, *t)
 		if err != nil {
 			return err
@@ -72,7 +72,7 @@ func (c *codeCache) acquireLayers(ctx context.Context, layers []function.Layer) 
 	for _, l := range layers {
 		all.Write(l.SHA256)
 	}
-	return c.directory(ctx, "layers-"+hex.EncodeToString(all.Sum(nil)), func(dir string) error {
+	return c.directory("layers-"+hex.EncodeToString(all.Sum(nil)), func(dir string) error {
 		left := int64(bundle.MaxUnzipped)
 		for i, l := range layers {
 			text, err := c.readLayer(ctx, l)
@@ -88,7 +88,7 @@ func (c *codeCache) acquireLayers(ctx context.Context, layers []function.Layer) 
 }
 
 // directory is the one with a name, which fill fills if it is new.
-func (c *codeCache) directory(ctx context.Context, name string, fill func(dir string) error) (*code, error) {
+func (c *codeCache) directory(name string, fill func(dir string) error) (*code, error) {
 	c.mu.Lock()
 	k := c.byName[name]
 	if k == nil {

@@ -6,7 +6,7 @@ import (
 	"godwit.dev/godwit/internal/function/layer"
 )
 
-// The action that the policy of a version of a layer can allow.
+// GetLayerVersion is the action that the policy of a version of a layer can allow.
 const GetLayerVersion = "lambda:GetLayerVersion"
 
 // maxLayerName bounds a layer's name or ARN, in characters.

@@ -3,6 +3,9 @@ package functions_test
 import (
 	"bytes"
 	"crypto/sha256"
+	"fmt"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -152,8 +155,62 @@ func TestLayerContent(t *testing.T) {
 	if n := publish(); n != 5 {
 		t.Errorf("the next version after a restart is %d", n)
 	}
+	// The next start removes what a crash has left: here, of a request that never ended.
+	layers, _ = use(5)
+	remove(5)
+	kept("of a request", layers[0], true)
+	reopen()
+	kept("of a request that a crash has ended", layers[0], false)
 	e.Close()
 	st.Close()
+}
+
+// Functions that are made while versions are deleted have their content, or are refused.
+func TestLayersAtOnce(t *testing.T) {
+	ctx, st := t.Context(), shardtest.NewStore(t)
+	defer st.Close()
+	e := shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, st, nil), Clock: clock.NewVirtual(shardtest.Start)})
+	defer e.Close()
+	name, zip := arn.Layer(shardtest.Region, shardtest.Account, "l"), []byte("layer")
+	var made atomic.Int32
+	for n := range uint64(50) {
+		if _, err := e.PublishLayer(ctx, layer.Publish{Layer: name, Code: function.Code{SHA256: sha256.Sum256(zip)}}, zip); err != nil {
+			t.Fatal(err)
+		}
+		var wg sync.WaitGroup
+		for i := range 3 {
+			wg.Go(func() {
+				layers, release, err := e.UseLayers(ctx, []arn.ARN{name.LayerVersion(n + 1)})
+				if err != nil {
+					return
+				}
+				defer release()
+				create := shardtest.CreateFunction(fmt.Sprint("f", i), zip)
+				create.Config.Layers = layers
+				if _, err := e.CreateFunction(ctx, create, zip); err == nil {
+					made.Add(1)
+				}
+			})
+		}
+		wg.Go(func() { _ = e.DeleteLayer(ctx, name, n+1) })
+		wg.Wait()
+		for i := range 3 {
+			fn := shardtest.FunctionARN(fmt.Sprint("f", i))
+			info, err := e.FunctionInfo(ctx, fn, "")
+			if err != nil {
+				continue
+			}
+			if content, err := e.LayerContent(ctx, info.Config.Layers[0]); err != nil || !bytes.Equal(content, zip) {
+				t.Fatalf("%s lacks its layer: %v", fn, err)
+			}
+			if err := e.DeleteFunction(ctx, fn, ""); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if used := e.FunctionUsage(shardtest.Account, shardtest.Region); used != (function.Usage{}) {
+		t.Errorf("%+v is used, by none of %d functions", used, made.Load())
+	}
 }
 
 // The content of layers counts in the bound of an account's code.

@@ -202,8 +202,8 @@ func (s *State) countLayers(v *Version, n int) {
 	}
 }
 
-// checkUnzipped refuses code and layers that are too large together. Errors: InvalidParameter.
-func checkUnzipped(c *Config, code Code) error {
+// CheckUnzipped refuses code and layers that are too large together. Errors: InvalidParameter.
+func CheckUnzipped(c *Config, code Code) error {
 	if len(c.Layers) == 0 {
 		return nil
 	}

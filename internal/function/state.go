@@ -194,7 +194,7 @@ func (s *State) Create(now time.Time, cmd Create, b *mutation.Batch) (*Function,
 	if err := s.CheckCreate(cmd.ARN); err != nil {
 		return nil, nil, err
 	}
-	if err := checkUnzipped(&cmd.Config, cmd.Code); err != nil {
+	if err := CheckUnzipped(&cmd.Config, cmd.Code); err != nil {
 		return nil, nil, err
 	}
 	f := newFunction(cmd.ARN)

@@ -64,7 +64,7 @@ func (s *State) Update(now time.Time, cmd Update, b *mutation.Batch) (*Function,
 	if next.Code.Unzipped == 0 {
 		next.Code.Unzipped = cmd.Unzipped
 	}
-	if err := checkUnzipped(next.Config, next.Code); err != nil {
+	if err := CheckUnzipped(next.Config, next.Code); err != nil {
 		return nil, nil, err
 	}
 	next.Revision, next.readyRevision, next.Modified, next.build = cmd.Revision, cmd.ReadyRevision, now, s.newBuild()

@@ -387,8 +387,10 @@ func TestLayersRefuse(t *testing.T) {
 	small := functionInput(t, "f")
 	small.Layers = large[:4]
 	must(c.CreateFunction(t.Context(), small))(t)
-	_, err = c.UpdateFunctionCode(t.Context(), &lambda.UpdateFunctionCodeInput{FunctionName: aws.String("f"), ZipFile: in.Code.ZipFile})
-	refused(t, err, invalidValue, 400, fmt.Sprintf("Function code combined with layers exceeds the maximum allowed size of 262144000 bytes. The actual size is %d bytes.", 251<<20+1))
+	for _, dry := range []bool{true, false} {
+		_, err = c.UpdateFunctionCode(t.Context(), &lambda.UpdateFunctionCodeInput{FunctionName: aws.String("f"), ZipFile: in.Code.ZipFile, DryRun: dry})
+		refused(t, err, invalidValue, 400, fmt.Sprintf("Function code combined with layers exceeds the maximum allowed size of 262144000 bytes. The actual size is %d bytes.", 251<<20+1))
+	}
 	_, err = c.UpdateFunctionConfiguration(t.Context(), &lambda.UpdateFunctionConfigurationInput{FunctionName: aws.String("f"), Layers: large[:5]})
 	refused(t, err, invalidValue, 400, "Layers consume more than the available size of 262144000 bytes")
 	image := functionInput(t, "g")

@@ -1,6 +1,7 @@
 package lambda
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -256,7 +257,7 @@ func (s *Service) updateFunctionCode(ctx context.Context, call *api.Call, in *Up
 	change := func(config *function.Config) error { return s.apply(config, &settings) }
 	if in.DryRun {
 		config := *info.Config
-		if err := change(&config); err != nil {
+		if err := cmp.Or(change(&config), function.CheckUnzipped(&config, code)); err != nil {
 			return nil, err
 		}
 		info.Config, info.Code = &config, code

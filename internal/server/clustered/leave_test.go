@@ -164,6 +164,10 @@ func TestStepDown(t *testing.T) {
 	relayed := make(chan string, 10)
 	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == nodeapi.StepDownPath {
+			if r.URL.Query().Get(nodeapi.OwnerParameter) == "c" {
+				http.Error(w, "node c does not own the state any more", http.StatusServiceUnavailable)
+				return
+			}
 			relayed <- r.Method + " " + r.URL.Query().Get(nodeapi.OwnerParameter)
 			_ = json.NewEncoder(w).Encode(nodeapi.HandedOver{From: "b", To: "a"})
 			return
@@ -185,6 +189,7 @@ func TestStepDown(t *testing.T) {
 	if got := <-relayed; got != "POST b" {
 		t.Errorf("the owner is asked %q", got)
 	}
+	ask(http.MethodPost, "?owner=c", http.StatusServiceUnavailable, "node c does not own the state any more", 0)
 	ask(http.MethodPost, "?relayed=true", http.StatusServiceUnavailable, "the owner is another one just now", 0)
 	ask(http.MethodGet, "", http.StatusMethodNotAllowed, "POST only", 0)
 	o.take()

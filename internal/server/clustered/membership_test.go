@@ -1,18 +1,21 @@
 package clustered
 
 import (
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strconv"
 	"testing"
 
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/cluster/ca"
 	"godwit.dev/godwit/internal/cluster/peer"
 	"godwit.dev/godwit/internal/config"
+	"godwit.dev/godwit/internal/server/clustered/nodeapi"
 	"godwit.dev/godwit/internal/server/clustered/roster"
 )
 
@@ -111,6 +114,35 @@ func TestAdopt(t *testing.T) {
 		_, err := roster.Load(data)
 		if removed := method == http.MethodPost; ended != removed || errors.Is(err, roster.ErrRemoved) != removed {
 			t.Errorf("%s: ended %v, %v", method, ended, err)
+		}
+	}
+}
+
+// A node that has lost its disk learns of the latest list that others have, also where one has none, or does
+// not answer.
+func TestLearn(t *testing.T) {
+	p := beginning(t.TempDir())
+	const silent = 99
+	for _, version := range []uint64{0, 2, 4, 3, silent} {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path != nodeapi.NodesPath || version == silent {
+				w.WriteHeader(http.StatusServiceUnavailable)
+				return
+			}
+			_ = json.NewEncoder(w).Encode(roster.List{Version: version})
+		}))
+		defer s.Close()
+		p.node.Peers = append(p.node.Peers, roster.Peer{Name: strconv.FormatUint(version, 10), Address: s.Listener.Addr().String()})
+	}
+	all := p.node.Peers
+	for count, want := range map[int]uint64{1: 0, 2: 0, 3: 2, 4: 4, 5: 4, 6: 4} { // of the nodes, with this one
+		p.node.Peers = all[:count]
+		got := uint64(0)
+		if m := p.learn(t.Context()); m != nil {
+			got = m.Version
+		}
+		if got != want {
+			t.Errorf("of %d nodes it learns version %d, want %d", count, got, want)
 		}
 	}
 }

@@ -386,3 +386,32 @@ func TestRetriesAreSmall(t *testing.T) {
 		t.Errorf("%d puts are left", n)
 	}
 }
+
+// What is too old to be tried again goes at once, however much it is, so that what waits for a destination that is
+// down does not grow beyond a day of it.
+func TestGivenUpAtOnce(t *testing.T) {
+	w := open(t, shardtest.JournalOf(t, shardtest.NewStore(t), nil), false)
+	w.makeGroup(t, "a")
+	w.down = true
+	w.put(t, "s", "first")
+	for range 5 {
+		w.put(t, "s", slices.Repeat([]string{"x"}, subscription.PageEvents)...)
+	}
+	w.pass(t, 23*time.Hour)
+	w.settle()
+	w.put(t, "t", "last")
+	if n := w.records(t, keyspace.LogPuts); n != 7 {
+		t.Fatalf("%d of 7 puts wait after 23 hours", n)
+	}
+	w.pass(t, time.Hour+time.Minute)
+	w.settle()
+	if n := w.records(t, keyspace.LogPuts); n != 1 {
+		t.Errorf("%d puts wait after a day, want the last", n)
+	}
+	w.down = false
+	w.pass(t, time.Minute)
+	w.settle()
+	if n := w.handed(t); n != 1 {
+		t.Errorf("%d messages are handed over, want the last", n)
+	}
+}

@@ -77,6 +77,7 @@ type filter struct {
 
 	// Of who runs.
 	failures int               // in succession
+	reason   string            // of the last one
 	handed   map[uint64]uint64 // by stream: what Pending still has, but was handed over: the last sequence
 }
 
@@ -203,9 +204,12 @@ func (f *Forwarder) hand(one *filter) (more, failed, gone bool) {
 	case err != nil:
 		f.Logger.Error("what a subscription filter has to hand over cannot be read", "group", one.ARN.String(), "error", err)
 		one.failures++
+		one.reason = err.Error()
 		return false, true, false
 	case p.Next == 0:
 		return false, false, false
+	case one.failures > 0 && f.giveUp(one, p):
+		return true, false, false
 	}
 	parts := f.parts(one, p)
 	for i := range parts {
@@ -233,9 +237,27 @@ func (f *Forwarder) hand(one *filter) (more, failed, gone bool) {
 	return p.More, false, false
 }
 
-// refused reports whether what a destination refused is tried again; what is too old for that is given up.
+// log names a filter and its destination.
+func (f *Forwarder) log(one *filter, p *logs.Pending) *slog.Logger {
+	return f.Logger.With("group", one.ARN.String(), "filter", p.Filter.Name, "destination", p.Filter.Destination)
+}
+
+// giveUp passes what is too old to be tried again, and reports whether there was any. It does not wait for
+// another failure: events may grow too old faster than they are tried.
+func (f *Forwarder) giveUp(one *filter, p *logs.Pending) bool {
+	next := p.Until(f.Clock.Now().Add(-keep).UnixMilli())
+	if next == 0 {
+		return false
+	}
+	f.log(one, p).Warn("log events of a subscription filter are given up after 24 hours", "reason", one.reason)
+	f.Logs.Hand(one.Subscriber, p, next)
+	one.forget(next)
+	return true
+}
+
+// refused reports whether what a destination refused is tried again.
 func (f *Forwarder) refused(one *filter, p *logs.Pending, parts []part, err error) (again bool) {
-	log := f.Logger.With("group", one.ARN.String(), "filter", p.Filter.Name, "destination", p.Filter.Destination)
+	log := f.log(one, p)
 	if Permanent(err) {
 		events := 0
 		for i := range parts {
@@ -251,12 +273,9 @@ func (f *Forwarder) refused(one *filter, p *logs.Pending, parts []part, err erro
 		kind = throttled
 	}
 	f.count(one, p, kind, parts[0].Events, 0)
+	one.reason = err.Error()
 	if one.failures++; one.failures == 1 {
-		log.Warn("log events of a subscription filter cannot be handed over now, which is tried again", "reason", err.Error())
-	}
-	if next := p.Until(f.Clock.Now().Add(-keep).UnixMilli()); next != 0 {
-		log.Warn("log events of a subscription filter are given up after 24 hours", "reason", err.Error())
-		f.Logs.Hand(one.Subscriber, p, next)
+		log.Warn("log events of a subscription filter cannot be handed over now, which is tried again", "reason", one.reason)
 	}
 	return true
 }

@@ -73,7 +73,9 @@ func (u *upload) read(ctx context.Context, from io.Reader, length int64) error {
 			if err := u.grow(ctx, length); err != nil {
 				return err
 			}
-			u.extend() // there may have been a wait for memory, which is not the client's time
+			if err := u.extend(); err != nil { // there may have been a wait for memory, which is not the client's time
+				return err
+			}
 		}
 		if u.peer != nil {
 			u.memory.Reading(u.peer)
@@ -89,7 +91,9 @@ func (u *upload) read(ctx context.Context, from io.Reader, length int64) error {
 		case u.memory.WasCut():
 			return limit.ErrFull
 		case u.h.Pace.Keeps(u.arrived):
-			u.extend()
+			if err := u.extend(); err != nil {
+				return err
+			}
 		}
 	}
 }
@@ -114,13 +118,17 @@ func (u *upload) reserve(ctx context.Context, n int64) error {
 }
 
 // extend gives the client time for as much as must come in a window.
-func (u *upload) extend() {
+func (u *upload) extend() error {
 	u.arrived = 0
 	until := clock.System.Now().Add(u.h.Pace.Window)
 	if until.After(u.whole) {
 		until = u.whole
 	}
 	_ = u.until(until)
+	if u.memory.WasCut() { // meanwhile: the deadline that cut it off is overwritten
+		return limit.ErrFull
+	}
+	return nil
 }
 
 // escapes is how many bytes more a body may have as a text in JSON.

@@ -2,11 +2,14 @@ package functionurl
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"godwit.dev/godwit/internal/limit"
 	"godwit.dev/godwit/internal/wire"
@@ -88,3 +91,48 @@ func TestBodyRefused(t *testing.T) {
 type failing struct{}
 
 func (failing) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
+
+// still is a client that sends nothing more.
+type still struct{ cut chan struct{} }
+
+func (still) Moved() int64 { return 0 }
+func (s still) CutRead()   { close(s.cut) }
+func (s still) Cut()       { close(s.cut) }
+
+// A client that is cut off while it is given more time, which moves the deadline that cuts it off, is not waited for.
+func TestCutWhileTimeIsGiven(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		budget := limit.NewBudget("test", 1<<20, 0)
+		var elsewhere, memory limit.Reservation
+		elsewhere.Of(budget)
+		memory.Of(budget)
+		defer elsewhere.Release()
+		defer memory.Release()
+		if !elsewhere.TryGrow(512 << 10) {
+			t.Fatal("there is no memory")
+		}
+		peer := still{make(chan struct{})}
+		u := upload{h: New(Options{Requests: budget}), memory: &memory, peer: peer}
+		u.until = func(time.Time) error {
+			if len(u.body) > 0 && !memory.WasCut() {
+				go func() {
+					var other limit.Reservation
+					other.Of(budget)
+					_ = other.Grow(t.Context(), 512<<10)
+					other.Release()
+				}()
+				<-peer.cut
+			}
+			return nil
+		}
+		after := 0
+		body := &probe{io.MultiReader(strings.NewReader(strings.Repeat("x", first-10)), strings.NewReader("more")), func() {
+			if memory.WasCut() {
+				after++
+			}
+		}}
+		if err := u.read(t.Context(), body, -1); !errors.Is(err, limit.ErrFull) || after > 0 {
+			t.Errorf("got %v, and %d reads", err, after)
+		}
+	})
+}

@@ -173,8 +173,8 @@ func headers(r *http.Request, address string) map[string]string {
 		address = before + ", " + address
 	}
 	out["x-forwarded-for"] = address
-	for name, value := range map[string]string{"x-forwarded-proto": proto, "x-forwarded-port": port, "x-amzn-trace-id": ""} {
-		if _, given := out[name]; !given && value != "" {
+	for name, value := range map[string]string{"x-forwarded-proto": proto, "x-forwarded-port": port} {
+		if _, given := out[name]; !given {
 			out[name] = value
 		}
 	}

@@ -31,8 +31,8 @@ const (
 	writing = 30 * time.Second // for the answer
 )
 
-// Options are what a Handler works with. All but Authentic, Authorize, Known, Audit and
-// Requests are required.
+// Options are what a Handler works with. All but Authentic, Authorize, Known, Audit, Requests and
+// Pace are required.
 type Options struct {
 	// Find finds a URL by its id; ok is false if there is none.
 	Find func(id string) (u function.QualifiedURL, ok bool)
@@ -196,7 +196,7 @@ func (h *Handler) invoke(w http.ResponseWriter, r *http.Request, a *asked) (invo
 		}
 		until := clock.System.Now().Add(in.Target.Timeout + start)
 		c := http.NewResponseController(w)
-		_ = c.SetReadDeadline(until) // as above
+		_ = c.SetReadDeadline(until) // fails where there is no connection, in tests
 		_ = c.SetWriteDeadline(until.Add(writing))
 		out, err := h.Pool.Invoke(r.Context(), in)
 		if fault.KindOf(err) != fault.ResourceNotFound || again { // else an update has replaced the code meanwhile

@@ -16,10 +16,13 @@ const (
 	AuthIAM  = "AWS_IAM" // who signs, and has permission
 )
 
+// URLIDLength is the length of a URL's id, in hexadecimal digits.
+const URLIDLength = 32
+
 // URL is the URL of a function or an alias.
 type URL struct {
-	// ID is its name in host names: 32 hexadecimal digits in lower case, of which the first two
-	// are the function's shard.
+	// ID is its name in host names: URLIDLength hexadecimal digits in lower case, of which the first
+	// two are the function's shard.
 	ID       string    `json:"id"`
 	Auth     string    `json:"auth"` // AuthNone or AuthIAM
 	CORS     *CORS     `json:"cors,omitempty"`

@@ -87,7 +87,7 @@ type Options struct {
 	Environments variables.Keys
 	// Principals resolves the principals in functions' policies; nil: api.Unbound.
 	Principals api.Principals
-	// NewURL makes the id of a function URL, of 32 hexadecimal digits that nobody can guess.
+	// NewURL makes the id of a function URL, of function.URLIDLength hexadecimal digits that nobody can guess.
 	NewURL func() string
 	// URLHost is the host below which function URLs have their names, like queue URLs; empty: they
 	// are paths at the host of the request.

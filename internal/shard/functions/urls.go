@@ -11,13 +11,10 @@ import (
 	"godwit.dev/godwit/internal/shard/kernel"
 )
 
-// URLIDLength is the length of a URL's id, in hexadecimal digits.
-const URLIDLength = 32
-
 // shardDigits are the digits of an id that name its shard.
 const shardDigits = 2
 
-// CreateFunctionURL makes a URL. The first digits of the command's id, of URLIDLength
+// CreateFunctionURL makes a URL. The first digits of the command's id, of function.URLIDLength
 // digits, are replaced. Errors: those of function.State.CreateURL, and InsufficientStorage.
 func (e *Functions) CreateFunctionURL(ctx context.Context, cmd function.CreateURL) (u function.QualifiedURL, err error) {
 	err = e.WithCatalog(ctx, cmd.Function, func(sh *Shard) (err error) {
@@ -65,7 +62,7 @@ func (e *Functions) FunctionURLs(ctx context.Context, fn arn.ARN, begun bool, af
 
 // FindFunctionURL finds a URL by its id; ok is false if there is none.
 func (e *Functions) FindFunctionURL(id string) (u function.QualifiedURL, ok bool) {
-	if len(id) != URLIDLength {
+	if len(id) != function.URLIDLength {
 		return u, false
 	}
 	n, err := strconv.ParseUint(id[:shardDigits], 16, 16)

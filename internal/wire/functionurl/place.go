@@ -10,11 +10,9 @@ import (
 	"strings"
 
 	"godwit.dev/godwit/internal/api/lambda"
+	"godwit.dev/godwit/internal/function"
 	"godwit.dev/godwit/internal/sigv4"
 )
-
-// idDigits is the length of a URL's id.
-const idDigits = 32
 
 // Place is what a request is for.
 type Place struct {
@@ -79,17 +77,17 @@ func pathOf(path string) string {
 
 // named takes a Host of the form ID.lambda-url.REGION.DOMAIN apart.
 func named(host string) (id, region string, ok bool) {
-	const label = "." + lambda.URLLabel + "."
-	if len(host) < idDigits+len(label) || !strings.EqualFold(host[idDigits:idDigits+len(label)], label) {
+	const label, digits = "." + lambda.URLLabel + ".", function.URLIDLength
+	if len(host) < digits+len(label) || !strings.EqualFold(host[digits:digits+len(label)], label) {
 		return "", "", false
 	}
-	id = host[:idDigits]
+	id = host[:digits]
 	for i := range len(id) {
 		if c := id[i] | 0x20; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
 			return "", "", false
 		}
 	}
-	region, rest, ok := strings.Cut(host[idDigits+len(label):], ".")
+	region, rest, ok := strings.Cut(host[digits+len(label):], ".")
 	return id, region, ok && rest != "" && sigv4.IsRegion(strings.ToLower(region))
 }
 

@@ -144,8 +144,19 @@ func checkURLQualifier(c *request.Constraints, qualifier *string) {
 
 var aliasCharacters = request.Compile(`[0-9a-zA-Z-_]+`)
 
-func checkMode(mode *string) error {
-	return unbuilt(unbuiltMembers{"InvokeMode " + responseStream: api.Deref(mode) == responseStream})
+// ofURL is the function or alias that a request about its URL names. It validates the members of a URL that the
+// request has.
+func (s *Service) ofURL(ctx context.Context, call *api.Call, name string, qualifier, auth, mode *string, cors *Cors) (n request.Named, err error) {
+	var c request.Constraints
+	checkURLQualifier(&c, qualifier)
+	checkURL(&c, auth, mode, cors)
+	if err := c.Err(); err != nil {
+		return n, err
+	}
+	if n, err = s.parse(ctx, call, name, qualifier, request.MaxShortName); err != nil {
+		return n, err
+	}
+	return n, unbuilt(unbuiltMembers{"InvokeMode " + responseStream: api.Deref(mode) == responseStream})
 }
 
 // corsOf converts the configuration of a request.
@@ -189,17 +200,8 @@ func (s *Service) functionURL(call *api.Call, u *function.QualifiedURL) string {
 
 // createFunctionURLConfig answers CreateFunctionUrlConfig.
 func (s *Service) createFunctionURLConfig(ctx context.Context, call *api.Call, in *CreateFunctionUrlConfigInput) (*CreateFunctionUrlConfigOutput, error) {
-	var c request.Constraints
-	checkURLQualifier(&c, in.Qualifier)
-	checkURL(&c, &in.AuthType, in.InvokeMode, in.Cors)
-	if err := c.Err(); err != nil {
-		return nil, err
-	}
-	n, err := s.parse(ctx, call, in.FunctionName, in.Qualifier, request.MaxShortName)
+	n, err := s.ofURL(ctx, call, in.FunctionName, in.Qualifier, &in.AuthType, in.InvokeMode, in.Cors)
 	if err != nil {
-		return nil, err
-	}
-	if err := checkMode(in.InvokeMode); err != nil {
 		return nil, err
 	}
 	made, err := s.engine.CreateFunctionURL(ctx, function.CreateURL{
@@ -216,17 +218,8 @@ func (s *Service) createFunctionURLConfig(ctx context.Context, call *api.Call, i
 
 // updateFunctionURLConfig answers UpdateFunctionUrlConfig.
 func (s *Service) updateFunctionURLConfig(ctx context.Context, call *api.Call, in *UpdateFunctionUrlConfigInput) (*FunctionUrlConfig, error) {
-	var c request.Constraints
-	checkURLQualifier(&c, in.Qualifier)
-	checkURL(&c, in.AuthType, in.InvokeMode, in.Cors)
-	if err := c.Err(); err != nil {
-		return nil, err
-	}
-	n, err := s.parse(ctx, call, in.FunctionName, in.Qualifier, request.MaxShortName)
+	n, err := s.ofURL(ctx, call, in.FunctionName, in.Qualifier, in.AuthType, in.InvokeMode, in.Cors)
 	if err != nil {
-		return nil, err
-	}
-	if err := checkMode(in.InvokeMode); err != nil {
 		return nil, err
 	}
 	changed, err := s.engine.UpdateFunctionURL(ctx, function.UpdateURL{
@@ -238,19 +231,9 @@ func (s *Service) updateFunctionURLConfig(ctx context.Context, call *api.Call, i
 	return new(s.shownURL(call, &changed)), nil
 }
 
-// namedURL is the function or alias of a request about its URL.
-func (s *Service) namedURL(ctx context.Context, call *api.Call, in *FunctionInput) (request.Named, error) {
-	var c request.Constraints
-	checkURLQualifier(&c, in.Qualifier)
-	if err := c.Err(); err != nil {
-		return request.Named{}, err
-	}
-	return s.parse(ctx, call, in.FunctionName, in.Qualifier, request.MaxShortName)
-}
-
 // getFunctionURLConfig answers GetFunctionUrlConfig.
 func (s *Service) getFunctionURLConfig(ctx context.Context, call *api.Call, in *FunctionInput) (*FunctionUrlConfig, error) {
-	n, err := s.namedURL(ctx, call, in)
+	n, err := s.ofURL(ctx, call, in.FunctionName, in.Qualifier, nil, nil, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -263,7 +246,7 @@ func (s *Service) getFunctionURLConfig(ctx context.Context, call *api.Call, in *
 
 // deleteFunctionURLConfig answers DeleteFunctionUrlConfig.
 func (s *Service) deleteFunctionURLConfig(ctx context.Context, call *api.Call, in *FunctionInput) (*Empty, error) {
-	n, err := s.namedURL(ctx, call, in)
+	n, err := s.ofURL(ctx, call, in.FunctionName, in.Qualifier, nil, nil, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -24,12 +24,18 @@ import (
 var now = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // asker asks the service, over a real store of log groups.
-type asker struct{ *apitest.Asker }
+type asker struct {
+	*apitest.Asker
+	destinations *reachable
+}
 
 // reachable are destinations of which all can be reached.
-type reachable struct{}
+type reachable struct{ asked int }
 
-func (reachable) Reach(context.Context, arn.ARN, *subscription.Filter) error { return nil }
+func (r *reachable) Reach(context.Context, arn.ARN, *subscription.Filter) error {
+	r.asked++
+	return nil
+}
 
 func newAsker(t *testing.T) asker {
 	t.Helper()
@@ -41,9 +47,10 @@ func newAsker(t *testing.T) asker {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = k.Close() })
-	return asker{apitest.New(t, New(groups, reachable{}).Operations(), func(operation string) *api.Call {
+	to := &reachable{}
+	return asker{apitest.New(t, New(groups, to).Operations(), func(operation string) *api.Call {
 		return &api.Call{Region: "us-east-1", Account: "000000000000", AccessKey: "test", Operation: operation, Time: now}
-	})}
+	}), to}
 }
 
 // step is one request, and what its answer or its refusal's text must have in it.

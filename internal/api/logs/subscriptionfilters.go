@@ -4,12 +4,14 @@ import (
 	"cmp"
 	"context"
 	"regexp"
+	"slices"
 	"strings"
 
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/authorize"
 	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/monitor/logs"
 	"godwit.dev/godwit/internal/monitor/logs/subscription"
 )
 
@@ -63,6 +65,9 @@ type PutSubscriptionFilterInput struct {
 	EmitSystemFields       []string `json:"emitSystemFields"`
 }
 
+// maxRole is the length of the longest role, in characters, which no ARN exceeds.
+const maxRole = 2048
+
 // byLogStream is how events are distributed unless it is given. To functions and delivery streams it makes no
 // difference.
 const byLogStream = "ByLogStream"
@@ -90,7 +95,8 @@ func (s *Service) putSubscriptionFilter(ctx context.Context, call *api.Call, in 
 	if err != nil {
 		return nil, err
 	}
-	if err := s.there(call, in.LogGroupName); err != nil {
+	others, err := s.store.Subscriptions(a)
+	if err != nil {
 		return nil, err
 	}
 	f := subscription.Filter{
@@ -98,6 +104,10 @@ func (s *Service) putSubscriptionFilter(ctx context.Context, call *api.Call, in 
 	}
 	if err := f.Check(); err != nil {
 		return nil, invalid("%s", err)
+	}
+	named := func(other subscription.Filter) bool { return other.Name == f.Name }
+	if len(others) >= logs.MaxSubscriptions && !slices.ContainsFunc(others, named) {
+		return nil, logs.ErrTooManySubscriptions // before a delivery stream gets a record by what is refused
 	}
 	if err := s.reach(ctx, a, &f); err != nil {
 		return nil, err
@@ -110,7 +120,7 @@ var filterName = regexp.MustCompile(`^[^:*]*$`)
 // checkSubscription validates a filter, but for its pattern.
 func checkSubscription(call *api.Call, in *PutSubscriptionFilterInput) error {
 	err := cmp.Or(
-		checkFilterName(in.FilterName), short("filterPattern", api.Deref(in.FilterPattern), maxFilterPattern),
+		checkFilterName(in.FilterName), short("filterPattern", api.Deref(in.FilterPattern), maxFilterPattern), short("roleArn", api.Deref(in.RoleArn), maxRole),
 		text("filterName", in.FilterName, 1, maxFilterName, filterName, `[^:*]*`), oneOf("distribution", in.Distribution, byLogStream, "Random"),
 	)
 	if err != nil {

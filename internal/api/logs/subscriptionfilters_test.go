@@ -2,6 +2,7 @@ package logs
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"godwit.dev/godwit/internal/fault"
@@ -27,6 +28,7 @@ func TestSubscriptionFilters(t *testing.T) {
 		refused(put("a", role+`,"applyOnTransformedLogs":true`), "not built"),
 		refused(put("a", role+`,"fieldSelectionCriteria":"x"`), "not built"),
 		refused(put("a", role+`,"emitSystemFields":["@aws.account"]`), "not built"),
+		refused(put("a", `,"roleArn":"`+strings.Repeat("r", 2049)+`"`), "'roleArn' failed to satisfy constraint: Member must have length less than or equal to 2048"),
 		refused(put("a", ""), "destinationArn for vendor firehose cannot be used without roleArn"),
 		put("ab", role), put("ac", role+`,"distribution":"Random"`), put("ab", role+`,"applyOnTransformedLogs":false`),
 		{"PutSubscriptionFilter", put("ad", role).in, fault.LimitExceeded, "Resource limit exceeded."},
@@ -40,4 +42,7 @@ func TestSubscriptionFilters(t *testing.T) {
 		{"DeleteSubscriptionFilter", `{"logGroupName":"g","filterName":"ab"}`, fault.ResourceNotFound, ""},
 		{"DeleteSubscriptionFilter", `{"logGroupName":"none","filterName":"ab"}`, fault.ResourceNotFound, ""},
 	})
+	if a.destinations.asked != 3 {
+		t.Errorf("%d destinations were asked, want those of the filters that were put: a delivery stream gets a record by it", a.destinations.asked)
+	}
 }

@@ -68,6 +68,15 @@ func (c *Call) Transport() authorize.Transport {
 	return authorize.Plain
 }
 
+// Passing requires iam:PassRole for a role that a service, such as sns.amazonaws.com, is to take.
+func Passing(role, service string) authorize.Need {
+	a, _ := arn.Parse(role) // an invalid role: the account is the caller's, and nobody may pass it, or the operation refuses it
+	return authorize.Need{
+		Action: "iam:PassRole", Resource: role, Account: a.Account,
+		Keys: []authorize.Key{{Name: "iam:passedtoservice", Values: []string{service}}},
+	}
+}
+
 // One requires a single action on a resource of an account.
 func One(action string, resource arn.ARN) []authorize.Need {
 	return []authorize.Need{{Action: action, Resource: resource.String(), Account: resource.Account}}

@@ -178,11 +178,7 @@ func passing(needs []authorize.Need, role *string) []authorize.Need {
 		return needs
 	}
 	needs[0].Keys = append(needs[0].Keys, authorize.Key{Name: "cloudformation:rolearn", Values: []string{*role}})
-	a, _ := arn.Parse(*role) // an invalid role: the account is the caller's, and nobody may pass it
-	return append(needs, authorize.Need{
-		Action: "iam:PassRole", Resource: *role, Account: a.Account,
-		Keys: []authorize.Key{{Name: "iam:passedtoservice", Values: []string{"cloudformation.amazonaws.com"}}},
-	})
+	return append(needs, api.Passing(*role, "cloudformation.amazonaws.com"))
 }
 
 // by adds the URLs of templates and stack policies to the condition keys.

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"godwit.dev/godwit/internal/api"
-	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/authorize"
 	"godwit.dev/godwit/internal/deliverystream"
 )
@@ -45,11 +44,7 @@ func passing(needs []authorize.Need, roles ...*string) []authorize.Need {
 			continue
 		}
 		seen[*role] = true
-		a, _ := arn.Parse(*role) // an invalid role: the account is the caller's, and nobody may pass it
-		needs = append(needs, authorize.Need{
-			Action: "iam:PassRole", Resource: *role, Account: a.Account,
-			Keys: []authorize.Key{{Name: "iam:passedtoservice", Values: []string{"firehose.amazonaws.com"}}},
-		})
+		needs = append(needs, api.Passing(*role, "firehose.amazonaws.com"))
 	}
 	return needs
 }

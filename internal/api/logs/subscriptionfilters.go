@@ -79,11 +79,7 @@ func subscribing(call *api.Call, in *PutSubscriptionFilterInput) ([]authorize.Ne
 	if err != nil || in.RoleArn == nil {
 		return needs, err
 	}
-	role, _ := arn.Parse(*in.RoleArn) // an invalid role: the account is the caller's, and nobody may pass it
-	return append(needs, authorize.Need{
-		Action: "iam:PassRole", Resource: *in.RoleArn, Account: role.Account,
-		Keys: []authorize.Key{{Name: "iam:passedtoservice", Values: []string{"logs.amazonaws.com"}}},
-	}), nil
+	return append(needs, api.Passing(*in.RoleArn, "logs.amazonaws.com")), nil
 }
 
 // putSubscriptionFilter answers PutSubscriptionFilter.

@@ -151,11 +151,7 @@ func passing(attribute, role string) []authorize.Need {
 	if role == "" || !strings.HasSuffix(attribute, "FeedbackRoleArn") && attribute != sms.StatusRole && attribute != subscriptionRole {
 		return nil
 	}
-	a, _ := arn.Parse(role) // an invalid role: the account is the caller's, and the operation refuses it
-	return []authorize.Need{{
-		Action: "iam:PassRole", Resource: role, Account: a.Account,
-		Keys: []authorize.Key{{Name: "iam:passedtoservice", Values: []string{"sns.amazonaws.com"}}},
-	}}
+	return []authorize.Need{api.Passing(role, "sns.amazonaws.com")}
 }
 
 func settingOfSubscription(call *api.Call, in *SetSubscriptionAttributesInput) ([]authorize.Need, error) {

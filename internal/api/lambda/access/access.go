@@ -184,11 +184,7 @@ func onURL(call *api.Call, operation, text string, qualifier, auth *string) ([]a
 
 // passing requires iam:PassRole for a role.
 func passing(role string) authorize.Need {
-	a, _ := arn.Parse(role) // an invalid role: the account is the caller's, and nobody may pass it
-	return authorize.Need{
-		Action: "iam:PassRole", Resource: role, Account: a.Account,
-		Keys: []authorize.Key{{Name: "iam:passedtoservice", Values: []string{"lambda.amazonaws.com"}}},
-	}
+	return api.Passing(role, "lambda.amazonaws.com")
 }
 
 func creating(call *api.Call, in *lambda.CreateFunctionInput) ([]authorize.Need, error) {

@@ -95,11 +95,7 @@ func on[In any](action string, parse func(*api.Call, string) (arn.ARN, error), n
 func passing(attributes map[string]string) (needs []authorize.Need) {
 	for _, name := range [...]string{"FailureFeedbackRoleArn", "SuccessFeedbackRoleArn"} {
 		if role := attributes[name]; role != "" {
-			a, _ := arn.Parse(role) // an invalid role: the account is the caller's, and the operation refuses it
-			needs = append(needs, authorize.Need{
-				Action: "iam:PassRole", Resource: role, Account: a.Account,
-				Keys: []authorize.Key{{Name: "iam:passedtoservice", Values: []string{"sns.amazonaws.com"}}},
-			})
+			needs = append(needs, api.Passing(role, "sns.amazonaws.com"))
 		}
 	}
 	return needs

@@ -32,7 +32,8 @@ var (
 	ErrEventInvokeNoTarget = fault.NewRule(fault.InvalidParameter, "function: a destination is not there")    // its ARN
 	ErrEventInvokeAbsent   = fault.NewRule(fault.ResourceNotFound, "function: nothing is set for its events") // the ARN
 	ErrURLOfNothing        = fault.NewRule(fault.ResourceNotFound, "function: not found, or no such alias, for its URL")
-	ErrURLExists           = fault.NewRule(fault.ResourceConflict, "function: it has a URL") // the ARN
+	ErrURLExists           = fault.NewRule(fault.ResourceConflict, "function: it has a URL")  // the ARN
+	ErrURLTooLarge         = fault.NewRule(fault.InvalidParameter, "function: too much CORS") // the limit
 	ErrURLAbsent           = fault.NewRule(fault.ResourceNotFound, "function: it has no URL")
 	ErrLayersTooLarge      = fault.NewRule(fault.InvalidParameter, "function: its layers are too large together")          // the bound in bytes
 	ErrCodeAndLayers       = fault.NewRule(fault.InvalidParameter, "function: its code and layers are too large together") // the bound, the size, in bytes

@@ -46,6 +46,37 @@ func (c *CORS) empty() bool {
 	return c.Credentials == nil && c.Headers == nil && c.Methods == nil && c.Origins == nil && c.Expose == nil && c.MaxAgeS == nil
 }
 
+// maxCORS bounds the texts in the CORS of all URLs of a function, in bytes: they are in its record, which each
+// change of it writes. One URL cannot reach it.
+const maxCORS = 1 << 20
+
+// size is how many bytes the texts have.
+func (c *CORS) size() (n int) {
+	if c == nil {
+		return 0
+	}
+	for _, texts := range [...][]string{c.Headers, c.Methods, c.Origins, c.Expose} {
+		for _, text := range texts {
+			n += len(text)
+		}
+	}
+	return n
+}
+
+// checkCORS refuses a CORS for a qualifier that those of the other URLs leave no room for.
+func (f *Function) checkCORS(qualifier string, c *CORS) error {
+	all := c.size()
+	for other, u := range f.urls {
+		if other != qualifier {
+			all += u.CORS.size()
+		}
+	}
+	if all > maxCORS {
+		return ErrURLTooLarge.With(maxCORS)
+	}
+	return nil
+}
+
 // QualifiedURL is a URL with what it invokes.
 type QualifiedURL struct {
 	Function  arn.ARN
@@ -66,7 +97,7 @@ type CreateURL struct {
 }
 
 // CreateURL makes a URL. Errors: ResourceNotFound for an unknown function or alias;
-// ResourceConflict if there is one.
+// ResourceConflict if there is one; InvalidParameter for too much CORS.
 func (s *State) CreateURL(now time.Time, cmd CreateURL, b *mutation.Batch) (QualifiedURL, error) {
 	f, ok := s.functions[cmd.Function]
 	if !ok {
@@ -77,6 +108,9 @@ func (s *State) CreateURL(now time.Time, cmd CreateURL, b *mutation.Batch) (Qual
 	}
 	if !f.mayHaveURL(cmd.Qualifier) {
 		return QualifiedURL{}, ErrURLOfNothing
+	}
+	if err := f.checkCORS(cmd.Qualifier, cmd.CORS); err != nil {
+		return QualifiedURL{}, err
 	}
 	now = now.UTC().Truncate(time.Millisecond)
 	u := URL{ID: cmd.ID, Auth: cmd.Auth, CORS: orNone(cmd.CORS), Created: now, Modified: now}
@@ -110,18 +144,21 @@ type UpdateURL struct {
 	CORS      *CORS  // nil: unchanged; else it replaces all that was set
 }
 
-// UpdateURL changes a URL. Errors: ResourceNotFound.
+// UpdateURL changes a URL. Errors: ResourceNotFound; InvalidParameter for too much CORS.
 func (s *State) UpdateURL(now time.Time, cmd UpdateURL, b *mutation.Batch) (QualifiedURL, error) {
 	u, err := s.ShowURL(cmd.Function, cmd.Qualifier)
 	if err != nil {
 		return QualifiedURL{}, err
 	}
+	f := s.functions[cmd.Function]
 	u.Auth = cmp.Or(cmd.Auth, u.Auth)
 	if cmd.CORS != nil {
+		if err := f.checkCORS(cmd.Qualifier, cmd.CORS); err != nil {
+			return QualifiedURL{}, err
+		}
 		u.CORS = orNone(cmd.CORS)
 	}
 	u.Modified = now.UTC().Truncate(time.Millisecond)
-	f := s.functions[cmd.Function]
 	s.setURL(f, cmd.Qualifier, u.URL)
 	s.put(b, f)
 	return u, nil

@@ -43,6 +43,7 @@ var lambda = sentences{
 	function.ErrEventInvokeAbsent:   "The function %s doesn't have an EventInvokeConfig",
 	function.ErrURLOfNothing:        "Function does not exist",
 	function.ErrURLExists:           "Failed to create function url config for [functionArn = %s]. Error message:  FunctionUrlConfig exists for this Lambda function",
+	function.ErrURLTooLarge:         "The Cors of all URLs of a function can have %d bytes together.",
 	function.ErrURLAbsent:           "The resource you requested does not exist.",
 	function.ErrLayersTooLarge:      "Layers consume more than the available size of %d bytes",
 	function.ErrCodeAndLayers:       "Function code combined with layers exceeds the maximum allowed size of %d bytes. The actual size is %d bytes.",

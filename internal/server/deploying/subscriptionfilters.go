@@ -32,12 +32,7 @@ func putSubscriptionFilter(ctx context.Context, w *step.Work) error {
 	pattern := step.Text(properties["FilterPattern"])
 	in := &logs.PutSubscriptionFilterInput{
 		LogGroupName: step.Text(properties["LogGroupName"]), FilterName: w.Target.Physical, FilterPattern: &pattern, DestinationArn: step.Text(properties["DestinationArn"]),
-	}
-	for name, member := range map[string]**string{"RoleArn": &in.RoleArn, "Distribution": &in.Distribution, "FieldSelectionCriteria": &in.FieldSelectionCriteria} {
-		if properties[name] != nil {
-			text := step.Text(properties[name])
-			*member = &text
-		}
+		RoleArn: step.Optional(properties["RoleArn"]), Distribution: step.Optional(properties["Distribution"]), FieldSelectionCriteria: step.Optional(properties["FieldSelectionCriteria"]),
 	}
 	if on, ok := properties["ApplyOnTransformedLogs"].(bool); ok {
 		in.ApplyOnTransformedLogs = &on

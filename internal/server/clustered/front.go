@@ -176,7 +176,8 @@ func (f *front) handOnTo(peers []roster.Peer) {
 			},
 			Transport: p.net, BufferPool: answer.Buffers{}, // a body without a length is flushed at once
 			ModifyResponse: func(r *http.Response) error {
-				if r.StatusCode == http.StatusMisdirectedRequest && r.Header.Get(answeredHeader) == "" {
+				// It counts that the header is there: a function may return it, too, and without a value.
+				if _, answered := r.Header[answeredHeader]; r.StatusCode == http.StatusMisdirectedRequest && !answered {
 					return errNotOwner
 				}
 				r.Header.Del(answeredHeader)

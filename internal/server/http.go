@@ -49,7 +49,11 @@ const (
 
 // listen opens the port, without serving requests yet.
 func (s *Server) listen(ctx context.Context) error {
-	l, err := Listen(ctx, s.cfg.Listen)
+	address := s.cfg.Listen
+	if s.limitsShared { // that is the address of its process, which passes requests on
+		address = "127.0.0.1:0"
+	}
+	l, err := Listen(ctx, address)
 	if err != nil {
 		return err
 	}

@@ -139,7 +139,11 @@ func examine(ctx context.Context, api *client, overview object, now time.Time) (
 		return checks
 	}
 	samples := parseSamples(text)
-	state, what = diskCheck(samples)
+	if _, ok := samples["godwit_disk_low"]; ok {
+		state, what = diskCheck(samples)
+	} else {
+		state, what = disksCheck(ctx, api)
+	}
 	add("disk", state, what)
 	state, what = limitsCheck(samples)
 	add("limits", state, what)
@@ -207,15 +211,45 @@ func parseSamples(text []byte) map[string]float64 {
 }
 
 func diskCheck(samples map[string]float64) (state, what string) {
-	low, ok := samples["godwit_disk_low"]
 	size := samples["godwit_store_disk_bytes"] / (1 << 20)
-	switch {
-	case !ok:
-		return unknown, "the server tells nothing of its disk"
-	case low > 0:
+	if samples["godwit_disk_low"] > 0 {
 		return critical, fmt.Sprintf("it is short of space, and sends are refused: the store has %.0f MiB. Receive and delete messages, or add space", size)
 	}
 	return fine, fmt.Sprintf("the store has %.0f MiB", size)
+}
+
+// disksCheck checks the disks of a cluster's nodes: the metrics of one that does not own the state
+// have nothing of its disk.
+func disksCheck(ctx context.Context, api *client) (state, what string) {
+	var cluster struct {
+		Nodes []struct {
+			Name, State string
+			DiskLow     bool
+		}
+	}
+	if err := api.get(ctx, "cluster", nil, &cluster); err != nil || len(cluster.Nodes) < 2 {
+		return unknown, "the server tells nothing of its disk"
+	}
+	var low, silent []string
+	state = warning
+	for _, n := range cluster.Nodes {
+		switch {
+		case n.DiskLow:
+			low = append(low, n.Name)
+			if n.State == "serving" {
+				state = critical
+			}
+		case n.State == "unreachable":
+			silent = append(silent, n.Name)
+		}
+	}
+	switch {
+	case len(low) > 0:
+		return state, "nodes are short of space, and refuse sends while one of them serves: " + strings.Join(low, ", ") + ". Receive and delete messages, or add space"
+	case len(silent) > 0:
+		return unknown, "nodes do not answer: " + strings.Join(silent, ", ")
+	}
+	return fine, "no node of the cluster is short of space"
 }
 
 // limitsCheck names the limits that are nearly used up, or were.

@@ -41,6 +41,11 @@ func TestDoctor(t *testing.T) {
 		"a slow clock":           {-time.Minute, "godwit_disk_low 0\n", "", []string{"clock   warning  it is 1m0s off"}, false},
 		"a wrong one":            {time.Hour, "godwit_disk_low 0\n", "", []string{"clock   critical  it is 1h0m0s off"}, true},
 		"restored to look at it": {0, "godwit_disk_low 0\n", "", []string{"deliveries  warning  nothing is delivered", "until: godwit deliveries begin"}, false},
+		"a node that follows":    {0, "godwit_limit_max{limit=\"connections\"} 100\n", "", []string{"disk    ok  no node of the cluster is short of space", "limits  ok"}, false},
+		"a node without space":   {0, "godwit_limit_max{limit=\"any\"} 1\n", "", []string{"disk    warning  nodes are short of space, and refuse sends while one of them serves: b. Receive and delete messages, or add space"}, false},
+		"metrics of no server":   {0, "godwit_limit_max{limit=\"none\"} 1\n", "", []string{"disk    unknown  the server tells nothing of its disk"}, false},
+		"a node that is lost":    {0, "godwit_limit_max{limit=\"lost\"} 1\n", "", []string{"disk    unknown  nodes do not answer: b"}, false},
+		"an owner without space": {0, "godwit_limit_max{limit=\"owner\"} 1\n", "", []string{"disk    critical  nodes are short of space"}, true},
 		"no metrics":             {0, "", "", []string{"disk    unknown  the metrics cannot be read: not for you \\u001b[31m"}, false},
 		"an endpoint": {
 			0, "godwit_disk_low 0\n", `{"severity":"critical","kind":"failing-endpoint","text":"503 \u001b[31m","arn":"s"}`,
@@ -62,6 +67,19 @@ func TestDoctor(t *testing.T) {
 				_, _ = fmt.Fprintf(w, `{"held":%v,"changed":false}`, name == "restored to look at it")
 			case "/_godwit/v1/settings":
 				_, _ = w.Write([]byte(`{"settings":[{"name":"listen","value":"127.0.0.1:4566"},{"name":"admin-listen","value":"127.0.0.1:1"},{"name":"ingest-listen","value":""},{"name":"data","value":"x"}]}`))
+			case "/_godwit/v1/cluster":
+				switch {
+				case strings.Contains(tt.metrics, "lost"):
+					_, _ = w.Write([]byte(`{"nodes":[{"name":"a","state":"serving"},{"name":"b","state":"unreachable"}]}`))
+				case strings.Contains(tt.metrics, "owner"):
+					_, _ = w.Write([]byte(`{"nodes":[{"name":"a","state":"serving","diskLow":true},{"name":"b","state":"following"}]}`))
+				case strings.Contains(tt.metrics, "any"):
+					_, _ = w.Write([]byte(`{"nodes":[{"name":"a","state":"serving"},{"name":"b","state":"following","diskLow":true}]}`))
+				case strings.Contains(tt.metrics, "none"):
+					w.WriteHeader(http.StatusNotFound)
+				default:
+					_, _ = w.Write([]byte(`{"nodes":[{"name":"a","state":"serving"},{"name":"b","state":"following"}]}`))
+				}
 			case "/metrics":
 				if tt.metrics == "" {
 					w.WriteHeader(http.StatusForbidden)

@@ -440,7 +440,6 @@ func (p *part) own(ctx context.Context, owner *replica.Owner) error {
 	if err := bootstrap.ForgetRootKey(cfg.Data); err != nil {
 		return err
 	}
-	cfg.Listen = "127.0.0.1:0" // internal: requests come through the front
 	if cfg.PublicURL == "" {
 		cfg.PublicURL = p.self.URL
 	}

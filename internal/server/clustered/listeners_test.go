@@ -31,6 +31,7 @@ func asked(ctx context.Context, h http.Handler, method, path string, headers ...
 func TestListeners(t *testing.T) {
 	o := startOwning(t) // another node owns the state
 	o.part.cfg.AdminListen, o.part.cfg.IngestListen, o.part.cfg.Prometheus = "127.0.0.1:0", "127.0.0.1:0", true
+	o.part.cfg.Listen = "192.0.2.1:4566" // the owner's server listens for itself, elsewhere
 	f := o.part.front
 	o.until(o.mine(), "it follows", func(s node.State) bool { return s.Owner == "b" })
 	peer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -77,6 +78,7 @@ func TestListeners(t *testing.T) {
 		"a web page that has a node step down": {f.operators(), "POST", nodeapi.StepDownPath, nil, 403, "step-down"},
 		"metrics of the process":               {f.operators(), "GET", metricsPath, nil, 200, ofProcess},
 		"metrics of the state":                 {f.operators(), "GET", metricsPath, nil, 200, ofState},
+		"the address for clients":              {f.operators(), "GET", "/_godwit/v1/settings", nil, 200, `{"name":"listen","value":"192.0.2.1:4566"`},
 		"metrics, for clients":                 {f, "GET", metricsPath, nil, 403, "--admin-listen"},
 		"the probe":                            {f.operators(), "GET", healthPath, nil, 200, "ok"},
 		"readiness":                            {f.operators(), "GET", readyPath, nil, 200, "true"},

@@ -61,7 +61,7 @@ func startOwningOn(t *testing.T, st store.Store) *owning {
 	t.Cleanup(guard.Close)
 	p := &part{
 		cfg: config.Config{
-			Data: data, Region: "us-east-1", Account: "000000000000", AllowPrivateEndpoints: true, Metrics: true, Retry429: true,
+			Listen: "127.0.0.1:0", Data: data, Region: "us-east-1", Account: "000000000000", AllowPrivateEndpoints: true, Metrics: true, Retry429: true,
 			Clock: config.SystemClock, Store: config.PebbleStore, EndpointConcurrency: 8, DeliveryConcurrency: 8, FunctionNetwork: "none",
 			FunctionIsolation: config.IsolationNone, LambdaCodeStorage: 1 << 30, LogsMaxBytes: 1 << 20, DeliveryHistory: time.Hour,
 			FunctionStorage: 1 << 20, FunctionConnections: 8, MinTransferRate: 4096, MaxConnections: 100, MaxBytesInFlight: 64 << 20,

@@ -198,8 +198,9 @@ Resources:
       InlineCode: "one"
       AutoPublishAlias: live
       EventInvokeConfig: {MaximumRetryAttempts: 0}
+      FunctionUrlConfig: {AuthType: NONE}
       Events: {Ask: {Type: SQS, Properties: {Queue: !GetAtt Asked.Arn}}, Tell: {Type: SNS, Properties: {Topic: !Ref Told}}}
-Outputs: {Name: {Value: !Ref Rates}, Alias: {Value: !Ref Rates.Alias}, Version: {Value: !Ref Rates.Version}}
+Outputs: {Name: {Value: !Ref Rates}, Alias: {Value: !Ref Rates.Alias}, Version: {Value: !Ref Rates.Version}, Of: {Value: !GetAtt RatesUrl.FunctionArn}}
 `
 	s := deployed(t, cloudformationAs(endpoint, account), "serverless", template)
 	name := s.outputs()["Name"]
@@ -208,6 +209,10 @@ Outputs: {Name: {Value: !Ref Rates}, Alias: {Value: !Ref Rates.Alias}, Version: 
 	mappings := must(functions.ListEventSourceMappings(ctx, &lambda.ListEventSourceMappingsInput{}))(t).EventSourceMappings
 	equal(t, "what messages invoke", functionARN(name)+":live", *mappings[0].FunctionArn)
 	policy := must(functions.GetPolicy(ctx, &lambda.GetPolicyInput{FunctionName: &name, Qualifier: new("live")}))(t)
+	equal(t, "what the URL invokes", functionARN(name)+":live", s.outputs()["Of"])
+	if !strings.Contains(*policy.Policy, "lambda:InvokeFunctionUrl") {
+		t.Errorf("nobody may invoke the alias by its URL: %s", *policy.Policy)
+	}
 	if !strings.Contains(*policy.Policy, "sns.amazonaws.com") {
 		t.Errorf("the topic may not invoke the alias: %s", *policy.Policy)
 	}

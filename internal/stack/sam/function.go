@@ -224,7 +224,7 @@ func (f *function) url() error {
 	if auth == nil || auth.Text != "AWS_IAM" && auth.Text != "NONE" {
 		return f.invalid(ErrURLAuth)
 	}
-	_, err := f.add("Url", "AWS::Lambda::Url", f.object("TargetFunctionArn", f.ref(f.id), "Qualifier", f.qualifier(),
+	_, err := f.add("Url", "AWS::Lambda::Url", f.object("TargetFunctionArn", f.target, // Qualifier would only name the alias, which has to be there first
 		"AuthType", auth, "Cors", config.Get("Cors"), "InvokeMode", config.Get("InvokeMode")))
 	if err != nil || auth.Text != "NONE" {
 		return err

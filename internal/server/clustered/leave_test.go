@@ -142,8 +142,12 @@ func TestHandOverWaitsForRequests(t *testing.T) {
 	for range 10 { // a busy machine may take longer than the moment that there is
 		finish := o.slowly("AmazonSQS.SendMessage", sendOne)
 		var leaving sync.WaitGroup
-		leaving.Go(o.leave)
-		o.soon("it hands over", o.part.front.closing.Load)
+		var gone atomic.Bool
+		leaving.Go(func() {
+			o.leave()
+			gone.Store(true)
+		})
+		o.soon("it hands over", func() bool { return o.part.front.closing.Load() || gone.Load() })
 		code = finish().Code
 		leaving.Wait()
 		if code == http.StatusOK {
@@ -200,6 +204,28 @@ func TestStepDown(t *testing.T) {
 	ask(http.MethodPost, "?owner=a", http.StatusOK, `"to":"b"`, 1)
 	if len(relayed) > 0 {
 		t.Errorf("another node is asked: %s", <-relayed)
+	}
+	o.leave()
+}
+
+// A node that cannot answer, or is about to stop, is not ready: balancers send clients to nodes that are.
+func TestNotReady(t *testing.T) {
+	o := startOwning(t)
+	o.take()
+	f := o.part.front
+	for _, c := range []struct {
+		name   string
+		change func(bool)
+	}{
+		{"it hands over", f.closing.Store},
+		{"its part of the log has stopped", o.part.logStopped.Store},
+	} {
+		for _, not := range []bool{true, false} {
+			c.change(not)
+			if f.isReady() == not {
+				t.Errorf("%s: %v, and ready: %v", c.name, not, !not)
+			}
+		}
 	}
 	o.leave()
 }

@@ -489,7 +489,7 @@ func (p *part) disown(owner *replica.Owner, reason error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), disownTime)
 	defer cancel()
 	in.server.Drain()
-	p.front.await(ctx, quietTime)
+	p.front.await(ctx, p.front.quiet)
 	if err := in.server.Stop(ctx); err != nil {
 		p.log.Debug("what was under way was cut off", "reason", err)
 	}

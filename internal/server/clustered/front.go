@@ -101,12 +101,13 @@ type front struct {
 	ahead   atomic.Pointer[status.Cell] // who owns the state, as a node says that is ahead of this one; nil: none was
 
 	patience time.Duration // with clients that have hung up
+	quiet    time.Duration // for requests in progress before a handover
 
 	answered, forwarded atomic.Uint64 // requests since the start: answered by this process, and forwarded to the owner
 }
 
 func newFront(p *part) *front {
-	f := &front{part: p, patience: usualPatience, limits: server.NewLimitsOfNode(p.cfg, p.log, len(p.peers()))}
+	f := &front{part: p, patience: usualPatience, quiet: quietTime, limits: server.NewLimitsOfNode(p.cfg, p.log, len(p.peers()))}
 	f.mayKeep = f.limits.Bytes() / keptShare
 	f.metrics = status.Metrics(func(ctx context.Context) status.Cluster { return f.status(ctx) })
 	f.guarded = server.Guarded(p.cfg, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -80,7 +80,7 @@ func (p *part) giveTo(ctx context.Context, replica *node.Node, in *inner, proces
 	p.front.closing.Store(true)
 	defer p.front.closing.Store(false)
 	in.server.Drain()
-	p.front.await(ctx, quietTime)
+	p.front.await(ctx, p.front.quiet)
 	p.save(ctx, in) // while the log's leader is the one that it was
 	if ends {
 		p.leaveLog(ctx)

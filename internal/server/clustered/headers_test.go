@@ -13,6 +13,7 @@ func TestHeadersOfPeersFromClients(t *testing.T) {
 	asked := make(chan *http.Request, 1)
 	address := startBeside(t, time.Minute, func(_ http.ResponseWriter, r *http.Request) { asked <- r })
 	for _, name := range ofPeers {
+		came := 0
 		for _, request := range []string{
 			"Content-Length: 4\r\n" + strings.ToLower(name) + ": spoofed\r\n\r\nbody",
 			"Content-Length: 4\r\n" + strings.ToUpper(name) + ": spoofed\r\n" + name + ":spoofed\r\n\r\nbody",
@@ -28,9 +29,13 @@ func TestHeadersOfPeersFromClients(t *testing.T) {
 				t.Fatalf("%q: status %d: %s", request, status, text)
 			}
 			r := <-asked
+			came++
 			if r.Header.Get(name) != "" || r.Trailer.Get(name) != "" || r.RemoteAddr == "spoofed" || r.TLS != nil || r.Host != "x" || r.Method != http.MethodPost {
 				t.Errorf("%q comes as %v %v from %s", request, r.Header, r.Trailer, r.RemoteAddr)
 			}
+		}
+		if came < 3 {
+			t.Errorf("%s: %d requests came, the others were refused", name, came)
 		}
 	}
 }

@@ -38,13 +38,16 @@ func (l *Logs) loadSubscribers() error {
 	})
 }
 
-// Subscribers are all subscription filters.
+// Subscribers are the subscription filters that are yet to hand something over.
 func (l *Logs) Subscribers() (all []Subscriber, err error) {
 	err = l.each(key(tagCursor), behind(key(tagCursor)), func(k, v []byte) error {
-		if len(v) > 8 {
-			all = append(all, Subscriber{number(k, 0), number(k, 1), groupOf(append(key(tagGroup), v[8:]...))})
+		if len(v) <= 8 {
+			return nil
 		}
-		return nil
+		return l.each(key(tagPut, number(k, 0), binary.BigEndian.Uint64(v)), key(tagPut, number(k, 0)+1), func(_, _ []byte) error {
+			all = append(all, Subscriber{number(k, 0), number(k, 1), groupOf(append(key(tagGroup), v[8:]...))})
+			return store.ErrStop
+		})
 	})
 	return all, err
 }

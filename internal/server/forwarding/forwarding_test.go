@@ -415,3 +415,28 @@ func TestGivenUpAtOnce(t *testing.T) {
 		t.Errorf("%d messages are handed over, want the last", n)
 	}
 }
+
+// A start begins with the filters that have something to hand over, however many others there are.
+func TestStartBegins(t *testing.T) {
+	w := open(t, shardtest.JournalOf(t, shardtest.NewStore(t), nil), false)
+	w.makeGroup(t, "a", "b")
+	begins := func(want int) {
+		t.Helper()
+		all, err := w.logs.Subscribers()
+		check(t, err)
+		if len(all) != want {
+			t.Errorf("it begins with %v, want %d", all, want)
+		}
+	}
+	begins(0)
+	w.down = true
+	w.put(t, "s", "1")
+	w.settle()
+	w.Journal.Sync()
+	begins(2)
+	w.down = false
+	w.pass(t, time.Minute)
+	w.settle()
+	w.Journal.Sync()
+	begins(0)
+}

@@ -429,12 +429,12 @@ func TestStartBegins(t *testing.T) {
 		}
 	}
 	begins(0)
-	w.down = true
+	w.refuses = fault.New(fault.Unavailable, "not now")
 	w.put(t, "s", "1")
 	w.settle()
 	w.Journal.Sync()
 	begins(2)
-	w.down = false
+	w.refuses = nil
 	w.pass(t, time.Minute)
 	w.settle()
 	w.Journal.Sync()

@@ -128,7 +128,7 @@ func TestStacksCommands(t *testing.T) {
 // lends them.
 func TestLibrariesCommands(t *testing.T) {
 	t.Parallel()
-	follow(t, "docs/functions.md", "")
+	follow(t, "docs/functions.md", "URLs") // those of test/e2e
 }
 
 // TestBucketCommands restores from a bucket as docs/operations.md has it.

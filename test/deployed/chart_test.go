@@ -218,6 +218,32 @@ func TestChartMakes(t *testing.T) {
 	}
 }
 
+// TestJobs holds the names of Prometheus's jobs: the rules of deploy/prometheus go by them, and the
+// operator of Prometheus would take the name of the service.
+func TestJobs(t *testing.T) {
+	both := values{"admin": values{"enabled": true}, "serviceMonitor": values{"enabled": true}}
+	for name, c := range map[string]struct {
+		values values
+		want   map[string]string // job by path
+	}{
+		"single":  {with(single, both), map[string]string{"/metrics": "godwit"}},
+		"cluster": {with(cluster, both), map[string]string{"/metrics": "godwit", "/_godwit/v1/cluster/metrics": "godwit-cluster"}},
+	} {
+		got := map[string]string{}
+		for _, e := range rendered(t, "r", c.values)["ServiceMonitor r-godwit"].(*monitoringv1.ServiceMonitor).Spec.Endpoints {
+			got[e.Path] = ""
+			for _, r := range e.RelabelConfigs {
+				if r.TargetLabel == "job" && r.Replacement != nil {
+					got[e.Path] = *r.Replacement
+				}
+			}
+		}
+		if !maps.Equal(got, c.want) {
+			t.Errorf("%s: jobs %v, want %v", name, got, c.want)
+		}
+	}
+}
+
 // within reports that all of a is in b.
 func within(a, b map[string]string) bool {
 	for k, v := range a {

@@ -154,8 +154,8 @@ aws sns publish --topic-arn $TOPIC --message 'order 2'
 }
 
 func TestServiceCommands(t *testing.T) {
-	programs.Need(t, "bash", "aws", "curl")
-	for _, document := range []string{"docs/compatibility.md", "docs/firehose.md", "docs/ingest.md", "docs/push.md", "docs/sms.md"} {
+	programs.Need(t, "bash", "aws", "curl", "node", "python3")
+	for _, document := range []string{"docs/compatibility.md", "docs/firehose.md", "docs/functions.md", "docs/ingest.md", "docs/push.md", "docs/sms.md"} {
 		t.Run(strings.TrimSuffix(filepath.Base(document), ".md"), func(t *testing.T) {
 			s, posts := start(t), freeAddress(t)
 			if document == "docs/ingest.md" { // which starts its own
@@ -176,6 +176,7 @@ func TestServiceCommands(t *testing.T) {
 var said = map[string][]string{
 	"docs/compatibility.md": {"The press has stopped", "MessageId"},
 	"docs/firehose.md":      {"DeliveryStreamARN", "RecordId", "MessageId"},
+	"docs/functions.md":     {"You are at /orders/7", "You are at /orders/8"},
 	"docs/ingest.md":        {"shop", "messageId"},
 	"docs/push.md":          {"device-1"},
 	"docs/sms.md":           {"+15551234567", `"optedOut":true`, `"isOptedOut": true`},

@@ -182,27 +182,37 @@ func unpack(ctx context.Context, text []byte, dir string, left int64, over bool)
 }
 
 // makeRoom removes what an entry takes the place of. A link of an earlier zip is no directory: nothing is
-// ever written through one, so that each link leads where it was checked to lead.
+// ever written through one, so that each link leads where it was checked to lead. It goes down one directory
+// at a time, as a root looks up a whole path from its top.
 func makeRoom(root *os.Root, f *zip.File) error {
 	name := bundle.Path(f)
 	if name == "" || !filepath.IsLocal(name) {
 		return nil
 	}
-	for i := range len(name) {
-		if name[i] != '/' {
-			continue
+	dir, open := root, (*os.Root)(nil)
+	defer func() {
+		if open != nil {
+			_ = open.Close()
 		}
-		if info, err := root.Lstat(name[:i]); err == nil && !info.IsDir() {
-			if err := root.Remove(name[:i]); err != nil {
-				return explainDisk(err)
-			}
+	}()
+	for {
+		part, below, more := strings.Cut(name, "/")
+		info, err := dir.Lstat(part)
+		switch {
+		case err != nil || !more && info.IsDir() && f.Mode().IsDir():
+			return nil //nolint:nilerr // there is nothing, or the write says what is wrong
+		case !more || !info.IsDir():
+			return explainDisk(dir.RemoveAll(part))
 		}
+		next, err := dir.OpenRoot(part)
+		if err != nil {
+			return explainDisk(err)
+		}
+		if open != nil {
+			_ = open.Close()
+		}
+		dir, open, name = next, next, below
 	}
-	info, err := root.Lstat(name)
-	if err != nil || info.IsDir() && f.Mode().IsDir() {
-		return nil //nolint:nilerr // there is nothing, or the write says what is wrong
-	}
-	return explainDisk(root.RemoveAll(name))
 }
 
 // unpackFile writes one file and returns its size. A fault of the zip is the function's; an

@@ -11,8 +11,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
+	"time"
 
+	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/function"
 	"godwit.dev/godwit/internal/function/bundle"
@@ -185,4 +189,28 @@ func TestUnpackingEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	k.release()
+}
+
+// What a deep file of a layer costs does not grow with the square of its depth.
+func TestUnpackingDeepLayers(t *testing.T) {
+	deep := strings.Repeat("a/", 1000)
+	var files []file
+	for i := range 5 {
+		files = append(files, file{name: deep + strconv.Itoa(i), text: "x"})
+	}
+	archive, times := pack(t, files...), [2]time.Duration{}
+	for i, over := range []bool{false, true} {
+		dir := t.TempDir()
+		if _, err := unpack(t.Context(), archive, dir, bundle.MaxUnzipped, false); err != nil {
+			t.Fatal(err)
+		}
+		began := clock.System.Now()
+		if _, err := unpack(t.Context(), archive, dir, bundle.MaxUnzipped, over); err != nil {
+			t.Fatal(err)
+		}
+		times[i] = clock.System.Now().Sub(began)
+	}
+	if times[1] > 20*times[0] {
+		t.Errorf("over another layer it takes %s, alone %s", times[1], times[0])
+	}
 }

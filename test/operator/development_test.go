@@ -1,6 +1,8 @@
 package operator_test
 
 import (
+	"archive/zip"
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -162,13 +164,22 @@ func TestReset(t *testing.T) {
 	if err := waiter.Wait(t.Context(), &cloudformation.DescribeStacksInput{StackName: aws.String("shop")}, time.Minute); err != nil {
 		t.Fatal(err)
 	}
+	var libraries bytes.Buffer
+	content := zip.NewWriter(&libraries)
+	must(content.Create("python/lib.py"))(t)
+	if err := content.Close(); err != nil {
+		t.Fatal(err)
+	}
+	must(lambdas.PublishLayerVersion(t.Context(), &lambda.PublishLayerVersionInput{
+		LayerName: aws.String("libraries"), Content: &lambdatypes.LayerVersionContentInput{ZipFile: libraries.Bytes()},
+	}))(t)
 	w.advance("10m")
 	w.put("in", topic, byHub)
 	post[faultView](w, "faults", `{"arn":"`+queueARN("orders")+`","fault":"unavailable"}`)
 
 	w.refused(http.StatusBadRequest, http.MethodPost, "reset", `{}`)
 	got := w.call(http.MethodPost, "reset", "", `{"account":"`+account+`"}`, http.StatusOK)
-	equal(t, "deleted", `{"stacks":1,"sources":1,"queues":5,"topics":1,"functions":1,"mappings":1,"applications":1,"streams":0,"alarms":1,"logGroups":1,"faults":1}`, strings.TrimSpace(got))
+	equal(t, "deleted", `{"stacks":1,"sources":1,"queues":5,"topics":1,"functions":1,"layers":1,"mappings":1,"applications":1,"streams":0,"alarms":1,"logGroups":1,"faults":1}`, strings.TrimSpace(got))
 	left := get[queuePage](w, "queues")
 	equal(t, "left", "0 1", fmt.Sprint(len(left.Queues), " ", left.Total))
 	equal(t, "elsewhere", 1, len(get[queuePage](w, "queues", "region", "eu-west-1").Queues))

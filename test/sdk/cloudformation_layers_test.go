@@ -2,6 +2,7 @@ package sdk_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
@@ -75,4 +76,17 @@ func TestStackLayers(t *testing.T) {
 	s.remove()
 	equal(t, "layers", 0, len(must(functions.ListLayers(t.Context(), &lambda.ListLayersInput{}))(t).Layers))
 	equal(t, "the account's code", int64(0), must(functions.GetAccountSettings(t.Context(), &lambda.GetAccountSettingsInput{}))(t).AccountUsage.TotalCodeSize)
+}
+
+// A layer's name may be so long that its ARN is longer than the operations on layers take.
+func TestStackLayersOfLongNames(t *testing.T) {
+	endpoint, a := startArtifacts(t)
+	c, functions := cloudformationAs(endpoint, account), functionsClient(endpoint)
+	a.put("/bucket/one", string(zipOf(t, "python/a.py", "1")))
+	name := strings.Repeat("n", 140)
+	s := deployed(t, c, "long-names", strings.ReplaceAll(layered, "LayerName: tools", "LayerName: "+name), "Key", "one")
+	equal(t, "the version", layerARN(name)+":1", s.outputs()["Tools"])
+	equal(t, "drift", types.StackDriftStatusInSync, compared(t, c, "long-names").StackDriftStatus)
+	s.remove()
+	equal(t, "layers", 0, len(must(functions.ListLayers(t.Context(), &lambda.ListLayersInput{}))(t).Layers))
 }

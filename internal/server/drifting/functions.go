@@ -114,7 +114,11 @@ func functionURL(ctx context.Context, r *reading) error {
 }
 
 func layer(ctx context.Context, r *reading) error {
-	out, err := ask[layers.LayerVersion](ctx, r, "lambda", "GetLayerVersionByArn", r.Region, &layers.GetLayerVersionByArnInput{Arn: r.Physical})
+	in, err := r.layerVersion(r.Physical)
+	if err != nil {
+		return err
+	}
+	out, err := ask[layers.LayerVersion](ctx, r, "lambda", "GetLayerVersion", r.Region, in)
 	if err != nil {
 		return err
 	}
@@ -124,18 +128,30 @@ func layer(ctx context.Context, r *reading) error {
 
 func layerPermission(ctx context.Context, r *reading) error {
 	version, sid, _ := strings.Cut(r.Physical, "#")
-	a, err := arn.Parse(version)
+	in, err := r.layerVersion(version)
 	if err != nil {
 		return err
 	}
-	name, number, _ := a.SplitLayer()
-	out, err := ask[layers.GetLayerVersionPolicyOutput](ctx, r, "lambda", "GetLayerVersionPolicy", r.Region, &layers.LayerVersionInput{
-		LayerName: name.String(), VersionNumber: int(number), //nolint:gosec // it counts up from 1
-	})
+	out, err := ask[layers.GetLayerVersionPolicyOutput](ctx, r, "lambda", "GetLayerVersionPolicy", r.Region, in)
 	if err != nil {
 		return err
 	}
 	return stated(out.Policy, sid)
+}
+
+// layerVersion asks for the version of a layer that an ARN names: by the layer's name alone where it is of the
+// stack's own account, as the operations do not take the ARN of a long one.
+func (r *reading) layerVersion(version string) (*layers.LayerVersionInput, error) {
+	a, err := arn.Parse(version)
+	if err != nil {
+		return nil, err
+	}
+	name, number, _ := a.SplitLayer()
+	in := &layers.LayerVersionInput{LayerName: name.String(), VersionNumber: int(number)} //nolint:gosec // it counts up from 1
+	if name.Account == r.Account && name.Region == r.Region {
+		in.LayerName = name.LayerName()
+	}
+	return in, nil
 }
 
 // stated reports errGone unless a policy has a statement, which nobody can change.

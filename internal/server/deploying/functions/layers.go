@@ -28,18 +28,22 @@ func createLayer(ctx context.Context, w *step.Work) (step.Made, error) {
 	return step.Made{Physical: out.LayerVersionArn, Attributes: map[string]any{"LayerVersionArn": out.LayerVersionArn}}, nil
 }
 
-// numbered is the layer and the number of a version; false if a text is not the ARN of one.
-func numbered(version string) (layer string, number int, ok bool) {
+// numbered is the layer and the number of a version; false if a text is not the ARN of one. A layer of the
+// stack's own account and region has its name alone, as the operations do not take the ARN of a long one.
+func numbered(w *step.Work, version string) (layer string, number int, ok bool) {
 	a, err := arn.Parse(version)
 	if err != nil {
 		return "", 0, false
 	}
 	name, n, ok := a.SplitLayer()
-	return name.String(), int(n), ok && n > 0 //nolint:gosec // it counts up from 1
+	if layer = name.String(); name.Account == w.Account && name.Region == w.Region {
+		layer = name.LayerName()
+	}
+	return layer, int(n), ok && n > 0 //nolint:gosec // it counts up from 1
 }
 
 func deleteLayer(ctx context.Context, w *step.Work) error {
-	name, number, ok := numbered(w.Target.Physical)
+	name, number, ok := numbered(w, w.Target.Physical)
 	if !ok {
 		return nil // it was never made
 	}
@@ -52,7 +56,7 @@ func createLayerPermission(ctx context.Context, w *step.Work) (step.Made, error)
 	in, settings := &layers.AddLayerVersionPermissionInput{}, maps.Clone(w.Target.Properties)
 	version := step.Text(settings["LayerVersionArn"])
 	delete(settings, "LayerVersionArn")
-	name, number, ok := numbered(version)
+	name, number, ok := numbered(w, version)
 	if !ok {
 		return step.Made{}, &step.Error{Text: "LayerVersionArn is not the ARN of a version of a layer", Code: "InvalidRequest"}
 	}
@@ -70,7 +74,7 @@ func createLayerPermission(ctx context.Context, w *step.Work) (step.Made, error)
 
 func deleteLayerPermission(ctx context.Context, w *step.Work) error {
 	version, sid, _ := strings.Cut(w.Target.Physical, "#")
-	name, number, ok := numbered(version)
+	name, number, ok := numbered(w, version)
 	if !ok {
 		return nil // it was never made
 	}

@@ -93,11 +93,8 @@ func (s *Service) publish(ctx context.Context, call *api.Call, in *PublishLayerV
 	if err := c.Err(); err != nil {
 		return nil, err
 	}
-	name, err := request.Layer(call, in.LayerName)
+	name, err := owned(call, in.LayerName)
 	if err != nil {
-		return nil, err
-	}
-	if err := request.Owned(call, name); err != nil {
 		return nil, err
 	}
 	zip, code, err := s.Read(ctx, in.Content)
@@ -135,6 +132,15 @@ func listed(name arn.ARN, v *layer.Version) LayerVersionsListItem {
 		CreatedDate:        v.Created.Format("2006-01-02T15:04:05.000+0000"),
 		CompatibleRuntimes: v.Runtimes, LicenseInfo: v.License, CompatibleArchitectures: v.Architectures,
 	}
+}
+
+// owned is the layer that a request is about, which is the caller's.
+func owned(call *api.Call, text string) (arn.ARN, error) {
+	name, err := request.Layer(call, text)
+	if err != nil {
+		return arn.ARN{}, err
+	}
+	return name, request.Owned(call, name)
 }
 
 // version is the version that a request is about.
@@ -244,11 +250,8 @@ func (s *Service) listVersions(ctx context.Context, call *api.Call, in *ListLaye
 	if err := c.Err(); err != nil {
 		return nil, err
 	}
-	name, err := request.Layer(call, in.LayerName)
+	name, err := owned(call, in.LayerName)
 	if err != nil {
-		return nil, err
-	}
-	if err := request.Owned(call, name); err != nil {
 		return nil, err
 	}
 	after, err := request.ReadMarker("layer versions", in.Marker)
